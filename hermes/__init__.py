@@ -1,0 +1,38 @@
+"""The language: records, tools, skills' text, dialects. Pure Python, no torch, no files, no network."""
+
+from hermes.dialects import Dialect, get_dialect, text_of
+from hermes.record import (
+    Conversation,
+    Final,
+    Malformed,
+    Message,
+    Reply,
+    Segment,
+    Tool,
+    ToolCall,
+    ToolCalls,
+    dumps,
+)
+from hermes.skills import Skill, list_skills
+from hermes.validation import validate, validate_call, validate_conversation
+
+__all__ = [
+    "Conversation",
+    "Dialect",
+    "Final",
+    "Malformed",
+    "Message",
+    "Reply",
+    "Segment",
+    "Skill",
+    "Tool",
+    "ToolCall",
+    "ToolCalls",
+    "dumps",
+    "get_dialect",
+    "list_skills",
+    "text_of",
+    "validate",
+    "validate_call",
+    "validate_conversation",
+]

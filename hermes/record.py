@@ -1,0 +1,209 @@
+"""The record: one conversation, its tools, and the ways a reply can be read.
+
+Everything here is an immutable value. Arguments and schemas are plain JSON values in memory;
+on disk they are JSON text (see `Conversation.to_json`), because columnar formats corrupt nested
+objects whose keys differ from row to row.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
+
+JSON: TypeAlias = Any
+Role = Literal["system", "user", "assistant", "tool"]
+ROLES: tuple[Role, ...] = ("system", "user", "assistant", "tool")
+
+
+def dumps(value: JSON) -> str:
+    """JSON text as every prompt of this project prints it: one line, `", "` and `": "`, no escaping of
+    non-ASCII, key order kept. The template engines' `tojson` prints the same bytes.
+
+    Raises:
+        ValueError: for NaN or infinity, which JSON cannot hold.
+    """
+    return json.dumps(value, ensure_ascii=False, allow_nan=False)
+
+
+@dataclass(frozen=True)
+class ToolCall:
+    """A call of one tool."""
+
+    name: str
+    arguments: Mapping[str, JSON] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Tool:
+    """A tool that a model may call."""
+
+    name: str
+    description: str = ""
+    parameters: Mapping[str, JSON] = field(default_factory=lambda: {"type": "object", "properties": {}})
+    """JSON Schema of the arguments object, keys in the order in which they are printed."""
+
+    @classmethod
+    def from_any(cls, value: Mapping[str, JSON] | Tool) -> Tool:
+        """Read a tool in OpenAI shape (`{"type": "function", "function": {…}}`) or bare shape.
+
+        Raises:
+            ValueError: names the tool and what is missing.
+        """
+        if isinstance(value, Tool):
+            return value
+        body = value.get("function", value)
+        name = body.get("name") if isinstance(body, Mapping) else None
+        if not isinstance(name, str) or not name:
+            raise ValueError(f"tool {value!r}: needs a non-empty string 'name'")
+        parameters = body.get("parameters") or {"type": "object", "properties": {}}
+        if not isinstance(parameters, Mapping):
+            raise ValueError(f"tool {name!r}: 'parameters' must be a JSON Schema object")
+        return cls(name, str(body.get("description") or ""), parameters)
+
+    def to_function(self) -> dict[str, JSON]:
+        """The bare function object that prompts print."""
+        return {"name": self.name, "description": self.description, "parameters": dict(self.parameters)}
+
+    def to_openai(self) -> dict[str, JSON]:
+        """The wrapped shape that chat templates and LiteRT-LM take."""
+        return {"type": "function", "function": self.to_function()}
+
+
+@dataclass(frozen=True)
+class Message:
+    """One turn. Only an assistant turn has `calls`; only a tool turn has `name` (of the tool that answered)."""
+
+    role: Role
+    content: JSON = ""
+    """Text; for a tool turn any JSON value (an object is printed as JSON)."""
+    calls: tuple[ToolCall, ...] = ()
+    name: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.role not in ROLES:
+            raise ValueError(f"message role {self.role!r}: must be one of {', '.join(ROLES)}")
+        if self.calls and self.role != "assistant":
+            raise ValueError(f"a {self.role} message cannot hold tool calls")
+        if self.role != "tool" and not isinstance(self.content, str):
+            raise ValueError(f"a {self.role} message needs text, not {type(self.content).__name__}")
+
+    def to_chat(self) -> dict[str, JSON]:
+        """The shape that `apply_chat_template` takes."""
+        message: dict[str, JSON] = {"role": self.role, "content": self.content}
+        if self.calls:
+            message["tool_calls"] = [
+                {"type": "function", "function": {"name": call.name, "arguments": dict(call.arguments)}}
+                for call in self.calls
+            ]
+        if self.name is not None:
+            message["name"] = self.name
+        return message
+
+
+@dataclass(frozen=True)
+class Conversation:
+    """Messages, the tools on offer, and where the conversation came from."""
+
+    messages: tuple[Message, ...]
+    tools: tuple[Tool, ...] = ()
+    id: str = ""
+    source: str = ""
+    license: str = ""
+    notes: Mapping[str, JSON] = field(default_factory=dict)
+    """Facts about the conversation that no prompt shows (which template, which values, what is required)."""
+
+    def to_json(self) -> dict[str, JSON]:
+        """A row for a JSON Lines file: nested objects as JSON text."""
+        return {
+            "id": self.id,
+            "source": self.source,
+            "license": self.license,
+            "messages": [_message_to_row(message) for message in self.messages],
+            "tools": dumps([tool.to_function() for tool in self.tools]),
+            "notes": dumps(dict(self.notes)),
+        }
+
+    @classmethod
+    def from_json(cls, row: Mapping[str, JSON]) -> Conversation:
+        """The inverse of `to_json`.
+
+        Raises:
+            ValueError, KeyError: the row does not hold a conversation; the message names the field.
+        """
+        return cls(
+            messages=tuple(_message_from_row(message) for message in row["messages"]),
+            tools=tuple(Tool.from_any(tool) for tool in json.loads(row.get("tools") or "[]")),
+            id=row.get("id", ""),
+            source=row.get("source", ""),
+            license=row.get("license", ""),
+            notes=json.loads(row.get("notes") or "{}"),
+        )
+
+
+def _message_to_row(message: Message) -> dict[str, JSON]:
+    row: dict[str, JSON] = {"role": message.role, "content": message.content}
+    if message.role == "tool" and not isinstance(message.content, str):
+        row["content"], row["content_is_json"] = dumps(message.content), True
+    if message.calls:
+        row["calls"] = [{"name": call.name, "arguments": dumps(dict(call.arguments))} for call in message.calls]
+    if message.name is not None:
+        row["name"] = message.name
+    return row
+
+
+def _message_from_row(row: Mapping[str, JSON]) -> Message:
+    content = row["content"]
+    if row.get("content_is_json"):
+        content = json.loads(content)
+    calls: Sequence[Mapping[str, JSON]] = row.get("calls") or ()
+    return Message(
+        role=row["role"],
+        content=content,
+        calls=tuple(ToolCall(call["name"], json.loads(call["arguments"])) for call in calls),
+        name=row.get("name"),
+    )
+
+
+@dataclass(frozen=True)
+class Segment:
+    """A piece of a rendered conversation; `trained` where it is what the model itself must write."""
+
+    text: str
+    trained: bool
+
+
+@dataclass(frozen=True)
+class Final:
+    """A reply that is plain text for the user."""
+
+    text: str
+    raw: str = ""
+    reasoning: str = ""
+    flags: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class ToolCalls:
+    """A reply that holds at least one readable call. Calls of unknown tools count: validation names those."""
+
+    calls: tuple[ToolCall, ...]
+    text: str = ""
+    malformed: tuple[str, ...] = ()
+    raw: str = ""
+    reasoning: str = ""
+    flags: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Malformed:
+    """A reply that tried to call a tool and failed; `reason` says how."""
+
+    reason: str
+    raw: str = ""
+    reasoning: str = ""
+    flags: tuple[str, ...] = ()
+
+
+Reply: TypeAlias = Final | ToolCalls | Malformed

@@ -1,0 +1,1 @@
+"""Running a model: backends, the agent loop, the terminal chat."""

@@ -1,0 +1,1 @@
+"""LoRA, the loss, the loop, the merge."""
