@@ -97,10 +97,10 @@ class Recipe(_Section):
     seed: int = Field(0, ge=0)
     dialect: Literal["hermes"] = "hermes"
     model: ModelSettings
-    data: DataSettings = Field(default_factory=DataSettings)
-    training: TrainingSettings = Field(default_factory=TrainingSettings)
-    export: ExportSettings = Field(default_factory=ExportSettings)
-    evaluation: EvaluationSettings = Field(default_factory=EvaluationSettings)
+    data: DataSettings = DataSettings()
+    training: TrainingSettings = TrainingSettings()
+    export: ExportSettings = ExportSettings()
+    evaluation: EvaluationSettings = EvaluationSettings()
 
 
 def load_recipe(path: Path, overrides: dict[str, str] | None = None) -> Recipe:

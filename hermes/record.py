@@ -27,6 +27,14 @@ def dumps(value: JSON) -> str:
     return json.dumps(value, ensure_ascii=False, allow_nan=False)
 
 
+def _sorted_keys(value: JSON) -> JSON:
+    if isinstance(value, Mapping):
+        return {key: _sorted_keys(value[key]) for key in sorted(value)}
+    if isinstance(value, (list, tuple)):
+        return [_sorted_keys(item) for item in value]
+    return value
+
+
 @dataclass(frozen=True)
 class ToolCall:
     """A call of one tool."""
@@ -77,7 +85,7 @@ class Message:
 
     role: Role
     content: JSON = ""
-    """Text; for a tool turn any JSON value (an object is printed as JSON)."""
+    """Text; for a tool turn any JSON value (an object is printed as JSON, and kept with its keys sorted)."""
     calls: tuple[ToolCall, ...] = ()
     name: str | None = None
 
@@ -88,6 +96,8 @@ class Message:
             raise ValueError(f"a {self.role} message cannot hold tool calls")
         if self.role != "tool" and not isinstance(self.content, str):
             raise ValueError(f"a {self.role} message needs text, not {type(self.content).__name__}")
+        # LiteRT-LM sorts the keys of a result that is sent to it, so training must see them sorted.
+        object.__setattr__(self, "content", _sorted_keys(self.content))
 
     def to_chat(self) -> dict[str, JSON]:
         """The shape that `apply_chat_template` takes."""

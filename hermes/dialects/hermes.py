@@ -1,19 +1,19 @@
 """The `hermes` dialect: ChatML turns, calls as JSON between `<tool_call>` and `</tool_call>`.
 
-    <|im_start|>system
-    …system text…
+<|im_start|>system
+…system text…
 
-    You have access to the following tools:
-    {"name": "…", "description": "…", "parameters": {…}}<|im_end|>
-    <|im_start|>user
-    …<|im_end|>
-    <|im_start|>assistant
-    <tool_call>{"name": "…", "arguments": {…}}</tool_call><|im_end|>
-    <|im_start|>tool
-    <tool_response>
-    …
-    </tool_response><|im_end|>
-    <|im_start|>assistant
+You have access to the following tools:
+{"name": "…", "description": "…", "parameters": {…}}<|im_end|>
+<|im_start|>user
+…<|im_end|>
+<|im_start|>assistant
+<tool_call>{"name": "…", "arguments": {…}}</tool_call><|im_end|>
+<|im_start|>tool
+<tool_response>
+…
+</tool_response><|im_end|>
+<|im_start|>assistant
 """
 
 from __future__ import annotations
@@ -79,9 +79,7 @@ class HermesDialect:
             yield Segment(self.format_reply(message) + IM_END, True)
         elif message.role == "tool":
             content = message.content if isinstance(message.content, str) else dumps(message.content)
-            yield Segment(
-                f"{header}{TOOL_RESPONSE_START}\n{neutralise(content)}\n{TOOL_RESPONSE_END}{IM_END}", False
-            )
+            yield Segment(f"{header}{TOOL_RESPONSE_START}\n{neutralise(content)}\n{TOOL_RESPONSE_END}{IM_END}", False)
         else:
             yield Segment(f"{header}{neutralise(message.content)}{IM_END}", False)
 

@@ -1,0 +1,85 @@
+"""From a merged model to a quantised graph, by litert-torch."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from core.errors import UserError
+from core.recipe import ExportSettings
+
+RECIPES: dict[str, str | None] = {"wi8": "dynamic_wi8_afp32", "float32": None}
+"""Our quantisation names → litert-torch's recipes."""
+
+
+@dataclass(frozen=True)
+class ConvertedModel:
+    """What a bundle is packed from."""
+
+    graph: Path
+    """The `.tflite` with a decode signature and a prefill signature a length."""
+    executor_metadata: Path
+    """Names and shapes of the cache, as litert-torch describes them to the runtime."""
+
+
+def convert(model: Path, work: Path, settings: ExportSettings, log: Path) -> ConvertedModel:
+    """Convert the model folder `model`; the converter's own chatter goes to `log`.
+
+    Raises:
+        UserError: litert-torch failed; the message holds its reason and where the log lies.
+    """
+    work.mkdir(parents=True, exist_ok=True)
+    # The template and the type come from our own metadata; the bundle that litert-torch packs is not used.
+    try:
+        with _output_to(log):
+            from litert_torch.generative.export_hf import export
+
+            export.export(
+                model=str(model),
+                output_dir=str(work),
+                keep_temporary_files=True,
+                prefill_lengths=list(settings.prefill_lengths),
+                cache_length=settings.cache_length,
+                quantization_recipe=RECIPES[settings.quantization],
+                bundle_litert_lm=True,
+                use_jinja_template=True,
+            )
+    except Exception as error:
+        raise UserError(
+            f"{model}: litert-torch could not convert it: {type(error).__name__}: {error}\n  its log: {log}"
+        ) from error
+    return ConvertedModel(_graph(work, settings), work / "executor_metadata.pb")
+
+
+def _graph(work: Path, settings: ExportSettings) -> Path:
+    graphs = sorted(work.glob("*.tflite"), key=lambda path: path.stat().st_mtime)
+    if settings.quantization != "float32":
+        graphs = [path for path in graphs if "quantized" in path.name] or graphs
+    if not graphs:
+        raise UserError(f"{work}: litert-torch left no .tflite there")
+    return graphs[-1]
+
+
+@contextmanager
+def _output_to(log: Path) -> Iterator[None]:
+    """Send everything that this process prints to `log`, C++ libraries included."""
+    log.parent.mkdir(parents=True, exist_ok=True)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    saved = os.dup(1), os.dup(2)
+    with log.open("ab") as file:
+        os.dup2(file.fileno(), 1)
+        os.dup2(file.fileno(), 2)
+        try:
+            yield
+        finally:
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os.dup2(saved[0], 1)
+            os.dup2(saved[1], 2)
+            for descriptor in saved:
+                os.close(descriptor)

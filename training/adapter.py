@@ -1,0 +1,85 @@
+"""LoRA adapters: attached to every linear layer, saved, merged. Uses PEFT."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from core.models import load_model, load_tokenizer
+from core.recipe import ModelSettings, TrainingSettings
+from hermes import Dialect
+
+if TYPE_CHECKING:
+    import torch
+    from peft import PeftModel
+    from transformers import PreTrainedModel, PreTrainedTokenizerFast
+
+
+def choose_dtype(precision: str) -> torch.dtype:
+    """The dtype that a recipe's `precision` means on this machine."""
+    import torch
+
+    if precision == "float32":
+        return torch.float32
+    if precision == "bfloat16" or torch.cuda.is_available() or _cpu_has_bfloat16():
+        return torch.bfloat16
+    return torch.float32
+
+
+def _cpu_has_bfloat16() -> bool:
+    """Whether the processor multiplies bfloat16 in hardware; elsewhere it is emulated and slower than float32."""
+    import torch
+
+    cpu: object = torch.cpu
+    return any(
+        getattr(cpu, probe, lambda: False)() for probe in ("_is_avx512_bf16_supported", "_is_amx_tile_supported")
+    )
+
+
+def attach(model: PreTrainedModel, settings: TrainingSettings, seed: int) -> PeftModel:
+    """`model` with a fresh LoRA adapter on all linear layers but the output head; only it is trainable."""
+    import torch
+    from peft import LoraConfig, get_peft_model
+
+    torch.manual_seed(seed)
+    config = LoraConfig(
+        r=settings.rank,
+        lora_alpha=settings.alpha,
+        lora_dropout=settings.dropout,
+        target_modules="all-linear",
+        task_type="CAUSAL_LM",
+    )
+    return get_peft_model(model, config)
+
+
+def prepare_tokenizer(tokenizer: PreTrainedTokenizerFast, dialect: Dialect) -> int:
+    """Give `tokenizer` the dialect's template and end-of-turn token; returns that token's id.
+
+    Raises:
+        ValueError: the end of turn is not one token of this vocabulary.
+    """
+    ids = tokenizer.encode(dialect.stop, add_special_tokens=False)
+    if len(ids) != 1:
+        raise ValueError(f"{dialect.stop!r} is {len(ids)} tokens in this tokenizer; a stop token must be one")
+    tokenizer.chat_template = dialect.chat_template()
+    tokenizer.eos_token = dialect.stop
+    tokenizer.pad_token = dialect.stop
+    return int(ids[0])
+
+
+def merge(base: Path | str, settings: ModelSettings, adapter: Path, output: Path, dialect: Dialect) -> None:
+    """Write base + adapter to `output` as a plain float32 model in safetensors, with tokenizer and template."""
+    import torch
+    from peft import PeftModel
+
+    model = load_model(base, torch.float32, settings)
+    merged = PeftModel.from_pretrained(model, adapter).merge_and_unload()
+    tokenizer = load_tokenizer(base, settings)
+    stop = prepare_tokenizer(tokenizer, dialect)
+    merged.config.eos_token_id = stop
+    merged.config.pad_token_id = stop
+    merged.generation_config.eos_token_id = stop
+    merged.generation_config.pad_token_id = stop
+    merged.generation_config.do_sample = False
+    merged.save_pretrained(output, safe_serialization=True)
+    tokenizer.save_pretrained(output)
