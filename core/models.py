@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import json
+import logging
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -138,8 +139,10 @@ def _hub_options(settings: ModelSettings | None) -> dict[str, object]:
 
 
 def quiet_libraries() -> None:
-    """Keep transformers' own progress bars and advice off the terminal; ours are there instead."""
-    from transformers.utils import logging
+    """Keep the libraries' own progress bars and advice off the terminal; ours are there instead."""
+    for name in ("torchao", "torch.utils._pytree"):
+        logging.getLogger(name).setLevel(logging.ERROR)
+    from transformers.utils import logging as transformers_logging
 
-    logging.set_verbosity_error()
-    logging.disable_progress_bar()
+    transformers_logging.set_verbosity_error()
+    transformers_logging.disable_progress_bar()

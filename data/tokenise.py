@@ -28,6 +28,8 @@ class Example:
     id: str
     input_ids: list[int]
     labels: list[int]
+    system_length: int
+    """How many tokens the system turn has; conversations that share it are trained together."""
 
     @property
     def label_count(self) -> int:
@@ -48,7 +50,9 @@ def tokenise(conversation: Conversation, dialect: Dialect, tokenizer: PreTrained
     labels = [token if keep else IGNORED for token, keep in zip(ids, trained, strict=True)]
     if not any(trained):
         raise ValueError(f"conversation {conversation.id!r}: nothing to train on")
-    return Example(conversation.id, ids, labels)
+    system_end = len(segments[0].text)
+    system_length = sum(end <= system_end for _, end in encoding["offset_mapping"])
+    return Example(conversation.id, ids, labels, system_length)
 
 
 def trained_tokens(segments: Sequence[Segment], offsets: Sequence[tuple[int, int]]) -> list[bool]:

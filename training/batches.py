@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from data.tokenise import IGNORED, Example
@@ -15,35 +17,81 @@ if TYPE_CHECKING:
 def plan(examples: Sequence[Example], batch_size: int, epochs: int, seed: int) -> list[list[int]]:
     """Indices of the examples of every step of a run, in order; a pure function of its arguments.
 
-    Each epoch is shuffled. Examples of like length share a batch, so that little is padding.
+    Each epoch is shuffled. Only examples with the same system turn share a batch, those of like length
+    together, so that the system turn is computed once and little is padding.
     """
     steps: list[list[int]] = []
     for epoch in range(epochs):
         rng = random.Random(f"{seed}/{epoch}")
         order = list(range(len(examples)))
         rng.shuffle(order)
-        order.sort(key=lambda index: len(examples[index].input_ids) // 32)
-        batches = [order[start : start + batch_size] for start in range(0, len(order), batch_size)]
+        batches: list[list[int]] = []
+        for group in _by_system_turn(examples, order):
+            group.sort(key=lambda index: len(examples[index].input_ids) // 32)
+            batches += [group[start : start + batch_size] for start in range(0, len(group), batch_size)]
         rng.shuffle(batches)
         steps.extend(batches)
     return steps
 
 
-def collate(examples: Sequence[Example]) -> dict[str, torch.Tensor]:
-    """Right-padded `input_ids`, `attention_mask` and `labels`, each int64, [batch, longest].
+def _by_system_turn(examples: Sequence[Example], order: Sequence[int]) -> list[list[int]]:
+    groups: dict[tuple[int, ...], list[int]] = {}
+    for index in order:
+        example = examples[index]
+        groups.setdefault(tuple(example.input_ids[: example.system_length]), []).append(index)
+    return list(groups.values())
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Examples that begin alike: the shared prefix once, and what follows it row by row."""
+
+    prefix: torch.Tensor
+    """int64, [shared]; empty if nothing is shared. Holds no label."""
+    input_ids: torch.Tensor
+    """int64, [rows, longest], right-padded."""
+    attention_mask: torch.Tensor
+    """int64, [rows, longest]; 0 where padded."""
+    labels: torch.Tensor
+    """int64, [rows, longest]; not shifted."""
+
+    def to(self, device: torch.device) -> Batch:
+        """The batch on `device`."""
+        return Batch(
+            self.prefix.to(device),
+            self.input_ids.to(device),
+            self.attention_mask.to(device),
+            self.labels.to(device),
+        )
+
+
+def collate(examples: Sequence[Example], share_prefix: bool = True) -> Batch:
+    """Lay `examples` out as one batch.
 
     Padding is masked by length, never by token id, so an end-of-turn token keeps its label even where
     it is also the padding token.
     """
     import torch
 
-    longest = max(len(example.input_ids) for example in examples)
+    shared = _shared_length(examples) if share_prefix and len(examples) > 1 else 0
+    longest = max(len(example.input_ids) for example in examples) - shared
     input_ids = torch.zeros(len(examples), longest, dtype=torch.long)
     attention_mask = torch.zeros_like(input_ids)
     labels = torch.full_like(input_ids, IGNORED)
     for row, example in enumerate(examples):
-        length = len(example.input_ids)
-        input_ids[row, :length] = torch.tensor(example.input_ids)
+        length = len(example.input_ids) - shared
+        input_ids[row, :length] = torch.tensor(example.input_ids[shared:])
         attention_mask[row, :length] = 1
-        labels[row, :length] = torch.tensor(example.labels)
-    return {"input_ids": input_ids, "attention_mask": attention_mask, "labels": labels}
+        labels[row, :length] = torch.tensor(example.labels[shared:])
+    return Batch(torch.tensor(examples[0].input_ids[:shared], dtype=torch.long), input_ids, attention_mask, labels)
+
+
+def _shared_length(examples: Sequence[Example]) -> int:
+    """How many tokens all examples begin with, short of the position that predicts the first label."""
+    columns = zip(*(example.input_ids for example in examples), strict=False)
+    common = sum(1 for _ in takewhile(lambda column: len(set(column)) == 1, columns))
+    first_label = min(
+        next((position for position, label in enumerate(example.labels) if label != IGNORED), len(example.labels))
+        for example in examples
+    )
+    return max(0, min(common, first_label - 1))

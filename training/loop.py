@@ -66,8 +66,7 @@ def fit(
         rate = learning_rate(step, len(batches), settings.learning_rate, settings.warmup)
         for group in optimizer.param_groups:
             group["lr"] = rate
-        batch = {name: value.to(device) for name, value in collate([train[i] for i in batches[step]]).items()}
-        loss, labels = labelled_loss(model, batch)
+        loss, labels = labelled_loss(model, collate([train[index] for index in batches[step]]).to(device))
         (loss / labels).backward()  # type: ignore[no-untyped-call]
         norm = torch.nn.utils.clip_grad_norm_(weights, settings.max_gradient_norm)
         optimizer.step()
@@ -96,11 +95,9 @@ def mean_loss(model: nn.Module, examples: Sequence[Example], batch_size: int) ->
     was_training = model.training
     model.eval()
     total, count = 0.0, 0
-    ordered = sorted(examples, key=lambda example: len(example.input_ids))
     with torch.no_grad():
-        for start in range(0, len(ordered), batch_size):
-            batch = collate(ordered[start : start + batch_size])
-            loss, labels = labelled_loss(model, {name: value.to(device) for name, value in batch.items()})
+        for indices in plan(examples, batch_size, epochs=1, seed=0):
+            loss, labels = labelled_loss(model, collate([examples[index] for index in indices]).to(device))
             total, count = total + float(loss), count + labels
     model.train(was_training)
     return total / count

@@ -1,7 +1,9 @@
-"""The loss, with logits only where a label is.
+"""The loss, with less arithmetic for the same gradient.
 
-Most positions of a tool prompt have no label, and the output head over a large vocabulary is a good
-part of a step, so the head sees the labelled positions alone.
+* Logits only where a label is: most positions of a tool prompt have none, and the output head over a
+  large vocabulary is a good part of a step.
+* A shared prefix once: conversations with the same system turn and tools are one batch; the prefix's
+  keys and values are computed once and expanded to the rows, and gradients flow back through them.
 """
 
 from __future__ import annotations
@@ -11,9 +13,9 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from data.tokenise import IGNORED
+from training.batches import Batch
 
 if TYPE_CHECKING:
-    import torch
     from torch import Tensor, nn
 
 
@@ -41,21 +43,36 @@ def logits_at(model: nn.Module, positions: Tensor) -> Iterator[None]:
         handle.remove()
 
 
-def labelled_loss(model: nn.Module, batch: dict[str, torch.Tensor]) -> tuple[Tensor, int]:
+def labelled_loss(model: nn.Module, batch: Batch) -> tuple[Tensor, int]:
     """Sum of the cross entropy over the labelled tokens, and how many there are.
 
     Args:
         model: a causal language model.
-        batch: `input_ids`, `attention_mask` and `labels`, int64, [batch, length]; labels are not shifted.
+        batch: rows that share a prefix, possibly empty; see `training.batches.collate`.
 
     Returns:
         A float32 scalar with gradient, and the count it sums over. Position t predicts label t + 1.
     """
+    import torch
     from torch.nn.functional import cross_entropy, pad
 
-    labels = batch["labels"]
-    predicts = pad(labels[:, 1:] != IGNORED, (0, 1))
-    targets = labels[:, 1:][predicts[:, :-1]]
+    rows, length = batch.input_ids.shape
+    shared = batch.prefix.shape[0]
+    cache = None
+    if shared:
+        nowhere = torch.zeros(1, shared, dtype=torch.bool, device=batch.prefix.device)
+        with logits_at(model, nowhere):
+            cache = model(input_ids=batch.prefix[None], use_cache=True).past_key_values
+        cache.batch_repeat_interleave(rows)
+    predicts = pad(batch.labels[:, 1:] != IGNORED, (0, 1))
+    targets = batch.labels[:, 1:][predicts[:, :-1]]
+    positions = torch.arange(shared, shared + length, device=batch.input_ids.device)
     with logits_at(model, predicts):
-        logits = model(input_ids=batch["input_ids"], attention_mask=batch["attention_mask"], use_cache=False).logits[0]
+        logits = model(
+            input_ids=batch.input_ids,
+            attention_mask=pad(batch.attention_mask, (shared, 0), value=1),
+            position_ids=positions.expand(rows, length),
+            past_key_values=cache,
+            use_cache=cache is not None,
+        ).logits[0]
     return cross_entropy(logits.float(), targets, reduction="sum"), targets.numel()

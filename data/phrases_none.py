@@ -1,0 +1,85 @@
+"""Requests that no shipped skill serves: near ones that share words with a skill, and far ones."""
+
+from __future__ import annotations
+
+from data.values import Split
+
+NONE_CORES: dict[str, dict[Split, tuple[str, ...]]] = {
+    "near": {
+        "train": (
+            "convert {amount} dollars to euros",
+            "how much is {amount} yen in pounds sterling?",
+            'translate "{text}" into french',
+            "call {name} at {phone}",
+            "set an alarm for {time}",
+            "send an email to {name} about our trip to {city}",
+            "read me my last text from {name}",
+            'correct the spelling of "{text}"',
+            "remind me at {time} to phone {name}",
+            "what is {amount} plus {amount2}?",
+            "delete the messages from {phone}",
+            "who does the number {phone} belong to?",
+            "what time is it in {city} when it is {time} here?",
+            "save {phone} as the number of {name}",
+            "summarise this for me: {text}",
+            "how many calories are in {amount} grams of rice?",
+            "start a timer for {amount} seconds",
+            'read "{text}" aloud',
+            "convert my holiday photo from {city} to a pdf",
+            "how many people live in {city}?",
+        ),
+        "validation": (
+            "what are {amount} swiss francs worth in dollars?",
+            "give {name} a ring on {phone}",
+            'say "{text}" in german',
+            "wake me up at {time}",
+            "divide {amount} by {amount2}",
+            "block the number {phone}",
+        ),
+        "test": (
+            "exchange {amount} pesos for euros, how many do i get?",
+            "dial {phone} for me",
+            'put "{text}" into spanish',
+            "schedule a wake-up for {time}",
+            'write a nicer version of "{text}"',
+            "mail {name} the notes from {city}",
+            "multiply {amount} by {amount2}",
+            "show me the texts that came from {phone}",
+            'what is the tone of "{text}"?',
+            "how many days are left until our trip to {city} at {time}?",
+        ),
+    },
+    "far": {
+        "train": (
+            "what is the weather like in {city}?",
+            "tell me a joke about {name}",
+            "book a table for two in {city} at {time}",
+            "play some music by {name}",
+            "show me a map of {city}",
+            "who won the match in {city}?",
+            "take a photo of {name}",
+            "find me a train from {city} to {city2}",
+            "turn the lights off at {time}",
+            "write a poem about {city}",
+            "recommend a museum in {city}",
+            "what should i cook for {name} tonight?",
+            "make a qr code for my shop in {city}",
+            "how old is {name}?",
+        ),
+        "validation": (
+            "will it rain in {city} at {time}?",
+            "give me directions to {city}",
+            "sing something for {name}",
+            "find a hotel in {city}",
+        ),
+        "test": (
+            "what is the news from {city}?",
+            "order a taxi for {time}",
+            "make up a bedtime story for {name}",
+            "which river flows through {city}?",
+            "switch on the torch at {time}",
+            "add a dinner with {name} to my calendar for {time}",
+            "what is the cheapest flight from {city} to {city2}?",
+        ),
+    },
+}

@@ -1,0 +1,50 @@
+"""The skills that ship with the project, and the system prompt that offers them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+
+from core.errors import UserError
+from hermes import Skill, list_skills
+from hermes.gallery_tools import NO_SKILL_ANSWER
+
+SKILLS_FOLDER = Path(__file__).parent / "skills"
+
+_PROMPT = """\
+You run skills on the user's phone. Your skills:
+
+{skills}
+
+Call load_skill with the name of the one skill that does what the user asks for. Then follow its instructions with \
+run_js or run_intent, one call at a time. Copy numbers and texts exactly. Answer in one sentence with the result.
+
+If no skill above fits, answer exactly: {no_skill}"""
+
+
+def read_skill(folder: Path) -> Skill:
+    """The skill whose SKILL.md is in `folder`.
+
+    Raises:
+        UserError: the file is missing, is not as the app reads it, or names another folder.
+    """
+    path = folder / "SKILL.md"
+    try:
+        skill = Skill.parse(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise UserError(f"{path}: {error}") from None
+    if skill.name != folder.name:
+        raise UserError(f"{path}: 'name: {skill.name}' must equal the folder's name, {folder.name!r}")
+    return skill
+
+
+@cache
+def shipped_skills() -> tuple[Skill, ...]:
+    """The skills of `data/skills`, by name."""
+    return tuple(read_skill(path.parent) for path in sorted(SKILLS_FOLDER.glob("*/SKILL.md")))
+
+
+def system_prompt(skills: Sequence[Skill]) -> str:
+    """The system text that offers `skills`, in the given order."""
+    return _PROMPT.format(skills=list_skills(skills), no_skill=NO_SKILL_ANSWER)

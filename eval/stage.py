@@ -1,0 +1,204 @@
+"""`hermes-edge eval`: the held-out conversations through base, tuned model and bundle; then the report."""
+
+from __future__ import annotations
+
+import os
+import platform
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from core.console import console, progress
+from core.files import file_hash
+from core.models import materialise, resolve_source
+from core.recipe import Recipe
+from core.stages import Run, Stage, code_hash, need_file, peak_memory_gb, read_facts, versions
+from data.build import read_conversations
+from eval.report import headline_table, write_report
+from eval.results import ModelResult, load_results, save_results
+from eval.trajectory import evaluate
+from hermes import get_dialect
+from runtime.backend import Backend
+
+MODELS = ("base", "tuned", "bundle")
+
+
+@dataclass(frozen=True)
+class _Subject:
+    """One model that can be evaluated."""
+
+    name: str
+    label: str
+    weights: str
+    """Hash of what answers."""
+    package: str
+    """The library that runs it."""
+    open: Callable[[], Backend]
+
+
+def evaluate_models(recipe: Recipe, run: Run, names: Sequence[str]) -> Path:
+    """Evaluate the models `names`, and write the report over all whose results are up to date.
+
+    With all of `MODELS`, what has not been made yet is named and left out; a model asked for by itself
+    must exist.
+
+    Returns:
+        The path of the HTML report.
+    """
+    test = need_file(run.data / "test.jsonl", "hermes-edge data")
+    results: dict[str, ModelResult] = {}
+    for name in MODELS:
+        missing = _missing(name, recipe, run)
+        if missing and name in names and tuple(names) != MODELS:
+            need_file(missing[0], missing[1])
+        if missing:
+            console().print(f"eval: {name}: not there yet; `{missing[1]}` makes it")
+            continue
+        subject = _subject(name, recipe, run)
+        this = _stage(subject, recipe, run, test)
+        if name in names:
+            results[name] = _evaluate(subject, this, recipe, test)
+        elif this.why_stale() is None:
+            results[name] = load_results(this.folder / "results.json")
+    report = run.evaluation / "report"
+    write_report(report, results, _facts(recipe, run, test))
+    _print_table(results)
+    console().print(f"report: {report / 'report.html'}")
+    bundle = run.export / f"{recipe.name}.litertlm"
+    if "bundle" in results:
+        console().print(f"bundle: {bundle}\ncard:   {run.export / 'card.md'}")
+    return report / "report.html"
+
+
+def _missing(name: str, recipe: Recipe, run: Run) -> tuple[Path, str] | None:
+    """The file that `name` lacks and the command that makes it, or None."""
+    if name == "tuned" and not (run.training / "stamp.json").is_file():
+        return run.training / "stamp.json", "hermes-edge train"
+    if name == "bundle" and not (run.export / "stamp.json").is_file():
+        return run.export / "stamp.json", "hermes-edge export"
+    return None
+
+
+def _subject(name: str, recipe: Recipe, run: Run) -> _Subject:
+    if name == "bundle":
+        bundle = run.export / f"{recipe.name}.litertlm"
+        return _Subject(name, "bundle", file_hash(bundle), "litert-lm-api", lambda: _litert(recipe, bundle))
+    if name == "tuned":
+        merged = run.training / "merged"
+        weights = file_hash(merged / "model.safetensors")
+        return _Subject(name, "tuned", weights, "transformers", lambda: _transformers(recipe, merged, name))
+    weights = resolve_source(recipe.model)[1]
+    return _Subject(
+        name, "base", weights, "transformers", lambda: _transformers(recipe, materialise(recipe.model), name)
+    )
+
+
+def _transformers(recipe: Recipe, folder: Path | str, name: str) -> Backend:
+    from runtime.transformers_backend import TransformersBackend
+
+    return TransformersBackend.from_folder(
+        folder,
+        get_dialect(recipe.dialect),
+        batch_size=recipe.evaluation.batch_size,
+        max_new_tokens=recipe.evaluation.max_new_tokens,
+        name=name,
+    )
+
+
+def _litert(recipe: Recipe, bundle: Path) -> Backend:
+    from runtime.litert_backend import LiteRTBackend
+
+    return LiteRTBackend(bundle, recipe.dialect, recipe.evaluation.max_new_tokens, threads=os.cpu_count())
+
+
+def _stage(subject: _Subject, recipe: Recipe, run: Run, test: Path) -> Stage:
+    return Stage(
+        run.evaluation / subject.name,
+        {
+            "evaluation": recipe.evaluation.model_dump(),
+            "dialect": recipe.dialect,
+            "model": subject.weights,
+            "data": file_hash(test),
+            "code": code_hash("hermes", "eval", "runtime"),
+            "versions": versions(subject.package),
+        },
+    )
+
+
+def _evaluate(subject: _Subject, this: Stage, recipe: Recipe, test: Path) -> ModelResult:
+    """The results of one model; replies of an interrupted evaluation are kept and not asked for again."""
+    target = this.folder / "results.json"
+    stale = this.why_stale()
+    if stale is None:
+        console().print(f"eval: {subject.name}: up to date")
+        return load_results(target)
+    console().print(f"eval: {subject.name}: {stale}")
+    this.begin()
+    started = time.monotonic()
+    conversations = read_conversations(test)
+    with _opened(subject) as backend, progress(f"eval {subject.name}") as advance:
+        cases = evaluate(
+            backend,
+            conversations,
+            recipe.dialect,
+            lambda known, total: advance(known, total, ""),
+            cache=this.folder / "replies.jsonl",
+            fingerprint=f"{subject.weights}/{recipe.evaluation.max_new_tokens}",
+        )
+    seconds = round(time.monotonic() - started, 1)
+    result = ModelResult(subject.name, subject.label, cases, {"weights": subject.weights, "seconds": seconds})
+    save_results(target, result)
+    this.finish([target], seconds=seconds, peak_memory_gb=peak_memory_gb())
+    return result
+
+
+@contextmanager
+def _opened(subject: _Subject) -> Iterator[Backend]:
+    backend = subject.open()
+    try:
+        yield backend
+    finally:
+        close = getattr(backend, "close", None)
+        if close is not None:
+            close()
+
+
+def _facts(recipe: Recipe, run: Run, test: Path) -> dict[str, object]:
+    """What ran on what; stage times and peaks come from the stages' own records."""
+    stages = {"training": run.training, "export": run.export}
+    stages |= {f"evaluation of {name}": run.evaluation / name for name in MODELS}
+    return {
+        "recipe": recipe.name,
+        "seed": recipe.seed,
+        "source": recipe.model.source,
+        "dialect": recipe.dialect,
+        "test conversations": {"file": test.name, "sha256": file_hash(test)},
+        "processor": processor(),
+        "python": platform.python_version(),
+        "versions": versions("torch", "transformers", "peft", "litert-torch", "litert-lm-api"),
+        "stages": {name: facts for name, folder in stages.items() if (facts := read_facts(folder))},
+    }
+
+
+def processor() -> str:
+    """The processor's name and how many cores this process sees."""
+    name = platform.machine()
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+        name = next(line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
+    except (OSError, StopIteration):
+        pass
+    return f"{name} ({platform.machine()}), {os.cpu_count()} cores"
+
+
+def _print_table(results: dict[str, ModelResult]) -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    header, *rows = headline_table(results)
+    table = Table(*header, title="held-out conversations, greedy; 95% intervals")
+    for row in rows:
+        table.add_row(*(Text(cell) for cell in row))
+    console().print(table)

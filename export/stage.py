@@ -1,0 +1,90 @@
+"""`hermes-edge export`: the merged model in, one `.litertlm` and its card out."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from pathlib import Path
+
+from core.console import console
+from core.files import atomic_write_json, atomic_write_text, file_hash
+from core.models import load_tokenizer
+from core.recipe import Recipe
+from core.stages import Run, Stage, code_hash, need_file, peak_memory_gb, versions
+from data.build import read_conversations
+from export.bundle import write_bundle
+from export.card import card
+from export.convert import convert
+from export.metadata import llm_metadata
+from export.verify import verify
+from hermes import get_dialect
+
+PACKAGES = ("litert-torch", "litert-converter", "ai-edge-quantizer", "litert-lm-builder", "litert-lm-api", "torch")
+
+
+def bundle_path(recipe: Recipe, run: Run) -> Path:
+    """Where the recipe's bundle lies."""
+    return run.export / f"{recipe.name}.litertlm"
+
+
+def stage(recipe: Recipe, run: Run) -> Stage:
+    """What the export of `recipe` depends on."""
+    weights = need_file(run.training / "merged" / "model.safetensors", "hermes-edge train")
+    return Stage(
+        run.export,
+        {
+            "export": recipe.export.model_dump(mode="json"),
+            "name": recipe.name,
+            "dialect": recipe.dialect,
+            "model": [file_hash(weights), file_hash(weights.parent / "tokenizer.json")],
+            "code": code_hash("hermes", "export"),
+            "versions": versions(*PACKAGES),
+        },
+    )
+
+
+def export(recipe: Recipe, run: Run) -> Path:
+    """Convert, pack and verify; returns the bundle.
+
+    Raises:
+        UserError: the conversion failed, or the finished bundle does not do in LiteRT-LM what the
+            training saw; the bundle is then named `.refused`.
+    """
+    this = stage(recipe, run)
+    target = bundle_path(recipe, run)
+    stale = this.why_stale()
+    if stale is None:
+        console().print(f"export: up to date ({target})")
+        return target
+    console().print(f"export: {stale}")
+    this.begin()
+    started = time.monotonic()
+    model, work = run.training / "merged", run.export / "work"
+    shutil.rmtree(work, ignore_errors=True)
+    log = run.export / "convert.log"
+    log.unlink(missing_ok=True)
+    with console().status("export: converting the graph (two to four minutes for 135M parameters)"):
+        converted = convert(model, work, recipe.export, log)
+    dialect = get_dialect(recipe.dialect)
+    tokenizer = load_tokenizer(model)
+    stop = tokenizer.convert_tokens_to_ids(dialect.stop)
+    metadata = llm_metadata(dialect, stop, recipe.export.cache_length)
+    unproven = target.with_suffix(".refused")
+    write_bundle(unproven, converted, model / "tokenizer.json", metadata, work)
+    console().print("export: checking the bundle in LiteRT-LM")
+    samples = read_conversations(need_file(run.data / "test.jsonl", "hermes-edge data"))
+    evidence = verify(unproven, dialect, tokenizer, samples, recipe.export.cache_length)
+    atomic_write_json(run.export / "evidence.json", evidence)
+    unproven.replace(target)
+    digest = file_hash(target)
+    facts = {"merged model": f"SHA-256 `{this.inputs['model'][0]}`", **this.inputs["versions"]}
+    atomic_write_text(run.export / "card.md", card(recipe, target.name, target.stat().st_size, digest, facts))
+    shutil.rmtree(work)
+    this.finish(
+        [target, run.export / "card.md", run.export / "evidence.json"],
+        seconds=round(time.monotonic() - started, 1),
+        peak_memory_gb=peak_memory_gb(),
+        bytes=target.stat().st_size,
+        sha256=digest,
+    )
+    return target
