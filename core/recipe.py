@@ -7,9 +7,9 @@ with a suggestion.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -20,7 +20,7 @@ Share = Annotated[float, Field(ge=0.0, lt=1.0)]
 
 
 class _Section(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, use_attribute_docstrings=True)
 
 
 class ModelSettings(_Section):
@@ -74,7 +74,7 @@ class ExportSettings(_Section):
 
     cache_length: int = Field(4096, ge=128)
     """Tokens that a conversation may have on the phone."""
-    prefill_lengths: tuple[int, ...] = Field((128, 512, 1024), min_length=1)
+    prefill_lengths: tuple[Annotated[int, Field(ge=1)], ...] = Field((128, 512, 1024), min_length=1)
     """Prompt sizes that the graph is compiled for."""
     quantization: Literal["wi8", "float32"] = "wi8"
     """`wi8`: 8-bit weights, activations quantised as they come."""
@@ -103,6 +103,19 @@ class Recipe(_Section):
     evaluation: EvaluationSettings = EvaluationSettings()
 
 
+class _Loader(yaml.SafeLoader):
+    """Plain YAML, but a key that stands twice in a mapping is refused: the first would be dropped in silence."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
+        seen: set[Hashable] = set()
+        for key_node, _ in node.value:
+            key = self.construct_object(key_node, deep=True)
+            if key in seen:
+                raise yaml.constructor.ConstructorError(None, None, f"the key {key!r} stands twice", key_node.start_mark)
+            seen.add(key)
+        return super().construct_mapping(node, deep)
+
+
 def load_recipe(path: Path, overrides: dict[str, str] | None = None) -> Recipe:
     """Read and check a recipe file; `overrides` maps dotted keys to YAML values and wins over the file.
 
@@ -110,7 +123,7 @@ def load_recipe(path: Path, overrides: dict[str, str] | None = None) -> Recipe:
         UserError: the file is missing, is not YAML, or has problems; all of them are listed.
     """
     try:
-        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+        content = yaml.load(path.read_text(encoding="utf-8"), Loader=_Loader)
     except FileNotFoundError:
         raise UserError(f"{path}: no such recipe; those that ship are in configs/") from None
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
@@ -143,7 +156,9 @@ def _override(content: dict[str, object], dotted: str, value: str) -> None:
 def _problems(error: ValidationError) -> Iterator[str]:
     for problem in error.errors():
         path = ".".join(str(part) for part in problem["loc"])
-        if problem["type"] == "extra_forbidden":
+        if problem["type"] == "invalid_key":
+            yield f"{path}: unknown key; keys are words"
+        elif problem["type"] == "extra_forbidden":
             yield f"{path}: unknown key{_suggestion(problem['loc'])}"
         elif problem["type"] == "missing":
             yield f"{path}: missing"

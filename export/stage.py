@@ -48,7 +48,7 @@ def export(recipe: Recipe, run: Run) -> Path:
 
     Raises:
         UserError: the conversion failed, or the finished bundle does not do in LiteRT-LM what the
-            training saw; the bundle is then named `.refused`.
+            training saw; the bundle then lies there as `refused-NAME.litertlm`.
     """
     this = stage(recipe, run)
     target = bundle_path(recipe, run)
@@ -69,7 +69,7 @@ def export(recipe: Recipe, run: Run) -> Path:
     tokenizer = load_tokenizer(model)
     stop = tokenizer.convert_tokens_to_ids(dialect.stop)
     metadata = llm_metadata(dialect, stop, recipe.export.cache_length)
-    unproven = target.with_suffix(".refused")
+    unproven = target.with_name(f"refused-{target.name}")
     write_bundle(unproven, converted, model / "tokenizer.json", metadata, work)
     console().print("export: checking the bundle in LiteRT-LM")
     samples = read_conversations(need_file(run.data / "test.jsonl", "hermes-edge data"))

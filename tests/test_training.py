@@ -1,0 +1,181 @@
+"""The loss and its gradient, the loop, and resuming."""
+
+from __future__ import annotations
+
+import copy
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file
+from transformers import AutoModelForCausalLM, PreTrainedTokenizerFast
+
+from core.recipe import TrainingSettings
+from data.agent_skills import generate
+from data.tokenise import IGNORED, Example, tokenise
+from hermes import Conversation, Message, get_dialect
+from training.adapter import attach, merge
+from training.batches import collate, plan
+from training.checkpoint import trainable
+from training.loop import fit, learning_rate
+from training.loss import labelled_loss
+
+DIALECT = get_dialect("hermes")
+
+
+@pytest.fixture(scope="module")
+def examples(tokenizer: PreTrainedTokenizerFast) -> list[Example]:
+    return [tokenise(each, DIALECT, tokenizer) for each in generate("train", 36, 0)]
+
+
+@pytest.fixture(scope="module")
+def short(tokenizer: PreTrainedTokenizerFast) -> list[Example]:
+    """Two-turn conversations under one system turn, a tenth as long."""
+    system = Message("system", "Be brief, and copy what the user says.")
+    words = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
+    texts = [(system, Message("user", f"Say {word}"), Message("assistant", f"I say {word}")) for word in words]
+    return [tokenise(Conversation(messages), DIALECT, tokenizer) for messages in texts]
+
+
+def llama(folder: Path, dtype: torch.dtype = torch.float32) -> torch.nn.Module:
+    return AutoModelForCausalLM.from_pretrained(folder, dtype=dtype)
+
+
+def toy(*rows: tuple[list[int], list[int]]) -> list[Example]:
+    return [Example(str(index), ids, labels, 2) for index, (ids, labels) in enumerate(rows)]
+
+
+def test_collate_masks_padding_by_length_and_never_by_id() -> None:
+    batch = collate(toy(([5, 11, 12, 2], [IGNORED, 11, 12, 2]), ([5, 2], [IGNORED, 2])), share_prefix=False)
+    assert batch.input_ids.tolist() == [[5, 11, 12, 2], [5, 2, 0, 0]]
+    assert batch.attention_mask.tolist() == [[1, 1, 1, 1], [1, 1, 0, 0]]
+    assert batch.labels.tolist() == [[IGNORED, 11, 12, 2], [IGNORED, 2, IGNORED, IGNORED]]
+
+
+def test_the_shared_prefix_stops_short_of_the_position_that_predicts_a_label() -> None:
+    none = IGNORED
+    alike = toy(([7, 8, 9, 3, 4], [none, none, none, 3, 4]), ([7, 8, 9, 3, 5], [none, none, none, 3, 5]))
+    batch = collate(alike)
+    assert batch.prefix.tolist() == [7, 8]
+    assert batch.input_ids.tolist() == [[9, 3, 4], [9, 3, 5]]
+    assert collate(toy(([7, 8], [none, 8]), ([6, 8], [none, 8]))).prefix.tolist() == []
+
+
+def test_plan_holds_every_example_once_an_epoch_and_never_mixes_system_turns(examples: list[Example]) -> None:
+    steps = plan(examples, 4, 2, 0)
+    assert steps == plan(examples, 4, 2, 0) != plan(examples, 4, 2, 1)
+    for epoch in (steps[: len(steps) // 2], steps[len(steps) // 2 :]):
+        assert sorted(index for step in epoch for index in step) == list(range(len(examples)))
+    for step in steps:
+        assert len({tuple(examples[i].input_ids[: examples[i].system_length]) for i in step}) == 1
+
+
+@pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float64, 1e-10), (torch.float32, 1e-4)])
+def test_shared_prefix_and_selective_logits_change_neither_loss_nor_gradient(
+    tiny_llama: Path, examples: list[Example], dtype: torch.dtype, tolerance: float
+) -> None:
+    """The reference is transformers' own forward pass, one conversation at a time, with all logits.
+
+    The tolerances are those of sums in another order: about 1e5 terms in float64 and float32.
+    """
+    rows = [examples[index] for index in plan(examples, 5, 1, 0)[0]]
+    assert len(rows) > 2
+    ours, reference = llama(tiny_llama, dtype), llama(tiny_llama, dtype)
+    loss, count = labelled_loss(ours, collate(rows))
+    assert collate(rows).prefix.numel() > 400
+    loss.backward()
+    expected, labels = 0.0, 0
+    for row in rows:
+        targets = torch.tensor(row.labels)
+        logits = reference(input_ids=torch.tensor([row.input_ids])).logits[0]
+        value = torch.nn.functional.cross_entropy(
+            logits[:-1].to(dtype), targets[1:], ignore_index=IGNORED, reduction="sum"
+        )
+        value.backward()
+        expected, labels = expected + value.item(), labels + row.label_count
+    assert count == labels
+    # The loss itself is computed in float32.
+    assert loss.item() == pytest.approx(expected, rel=1e-5)
+    for (name, weight), other in zip(ours.named_parameters(), reference.parameters(), strict=True):
+        assert weight.grad is not None and other.grad is not None
+        difference = (weight.grad - other.grad).norm() / other.grad.norm()
+        assert difference < max(tolerance, 1e-6), f"{name}: {difference}"
+
+
+def settings(**changes: object) -> TrainingSettings:
+    return TrainingSettings(rank=4, learning_rate=3e-2, batch_size=4, epochs=4, checkpoint_every=2, precision="float32", **changes)
+
+
+def run(folder: Path, checkpoints: Path, examples: list[Example], stop_after: int | None = None, dropout: float = 0.1):
+    """Train a fresh adapter; with `stop_after`, be interrupted after that step."""
+    model = attach(llama(folder), settings(dropout=dropout), seed=1)
+
+    def on_step(step: int, _steps: int, _point: dict[str, float]) -> None:
+        if step == stop_after:
+            raise KeyboardInterrupt
+
+    history = fit(model, examples, examples[:4], settings(dropout=dropout), 1, checkpoints, "key", on_step)
+    return history, {name: weight.detach().clone() for name, weight in trainable(model).items()}
+
+
+def test_loss_falls_and_resume_equals_no_interruption(
+    tiny_llama: Path, short: list[Example], tmp_path: Path
+) -> None:
+    history, weights = run(tiny_llama, tmp_path / "whole", short)
+    assert history[-1]["loss"] < 0.7 * history[0]["loss"]
+    assert history[-1]["validation_loss"] < history[0]["loss"]
+    with pytest.raises(KeyboardInterrupt):
+        run(tiny_llama, tmp_path / "cut", short, stop_after=5)
+    resumed, resumed_weights = run(tiny_llama, tmp_path / "cut", short)
+    assert resumed == history
+    assert all(torch.equal(weights[name], resumed_weights[name]) for name in weights)
+    assert not list((tmp_path / "cut").rglob("*.pt")) and not list((tmp_path / "cut").rglob("*.bin"))
+
+
+def test_a_checkpoint_of_other_inputs_or_a_torn_one_is_not_used(
+    tiny_llama: Path, short: list[Example], tmp_path: Path
+) -> None:
+    history, _ = run(tiny_llama, tmp_path / "a", short)
+    folder = next((tmp_path / "a").iterdir())
+    (folder / "state.json").write_text('{"key": "other", "step": 3, "history": []}')
+    assert run(tiny_llama, tmp_path / "a", short)[0] == history
+    folder = next((tmp_path / "a").iterdir())
+    (folder / "state.json").write_text('{"key": "ke')
+    assert run(tiny_llama, tmp_path / "a", short)[0] == history
+
+
+def test_merged_model_is_base_plus_adapter(tiny_llama: Path, short: list[Example], tmp_path: Path) -> None:
+    from core.recipe import ModelSettings
+
+    model = attach(llama(tiny_llama), settings(), seed=1)
+    fit(model, short[:8], short[:2], settings(), 1, tmp_path / "checkpoints", "key")
+    model.save_pretrained(tmp_path / "adapter", safe_serialization=True)
+    merge(tiny_llama, ModelSettings(source=str(tiny_llama)), tmp_path / "adapter", tmp_path / "merged", DIALECT)
+    ids = torch.tensor([short[0].input_ids])
+    merged = llama(tmp_path / "merged").eval()
+    with torch.no_grad():
+        difference = (merged(ids).logits - model.eval()(ids).logits).abs().max()
+    # One float32 rounding of W + BA against W x + B (A x).
+    assert difference < 1e-4
+    assert merged.generation_config.eos_token_id == 2
+    assert load_file(tmp_path / "merged" / "model.safetensors")
+    assert DIALECT.chat_template() == (tmp_path / "merged" / "chat_template.jinja").read_text(encoding="utf-8")
+
+
+def test_learning_rate_rises_then_falls_to_a_tenth() -> None:
+    rates = [learning_rate(step, 100, 1.0, 0.1) for step in range(100)]
+    assert rates[:10] == pytest.approx([(step + 1) / 10 for step in range(10)])
+    assert rates[10] == 1.0 and all(a > b for a, b in zip(rates[10:], rates[11:], strict=False))
+    assert rates[-1] == pytest.approx(0.1, abs=0.001)
+    assert learning_rate(0, 1, 1.0, 0.5) == 1.0
+
+
+def test_attach_trains_the_adapter_alone(tiny_llama: Path) -> None:
+    model = attach(llama(tiny_llama), settings(), seed=1)
+    again = copy.deepcopy(trainable(attach(llama(tiny_llama), settings(), seed=1)))
+    names = trainable(model)
+    assert names and all("lora_" in name for name in names)
+    assert {name.split(".")[-4] for name in names} == {
+        "q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj",
+    }  # fmt: skip
+    assert all(torch.equal(names[name], again[name]) for name in names)
