@@ -55,6 +55,7 @@ def main() -> None:
       hermes-edge export    one .litertlm bundle for LiteRT-LM and AI Edge Gallery
       hermes-edge eval      base, tuned model and bundle on held-out conversations; the report
       hermes-edge run FILE  talk to a bundle
+      hermes-edge doctor    what is installed, and what this machine has
 
     Every stage skips what is up to date and goes on where an interrupted run stopped. Results are in
     runs/NAME, where NAME is the recipe's.
@@ -154,6 +155,64 @@ def evaluate(recipe_path: Path, overrides: tuple[str, ...], runs_folder: Path, m
 
     with run.locked():
         evaluate_models(recipe, run, models or ("base", "tuned", "bundle"))
+
+
+@main.command()
+@click.argument("bundle", type=click.Path(path_type=Path, dir_okay=False))
+@click.option("--prompt", metavar="TEXT", help="Ask once, print the answer and its calls, and leave.")
+@click.option(
+    "--tools",
+    "tools_file",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="A JSON list of tools to offer. [default: the four that AI Edge Gallery declares]",
+)
+@click.option(
+    "--skills",
+    "skills_folder",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="A folder of skills, each a folder with a SKILL.md. [default: those that ship]",
+)
+@click.option(
+    "--system",
+    "system_file",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="A file with the system text; ___SKILLS___ in it is replaced by the list of skills.",
+)
+@click.option("--max-new-tokens", default=512, show_default=True, help="Limit of one reply.")
+def run(
+    bundle: Path,
+    prompt: str | None,
+    tools_file: Path | None,
+    skills_folder: Path | None,
+    system_file: Path | None,
+    max_new_tokens: int,
+) -> None:
+    """Talk to a .litertlm bundle in LiteRT-LM: calls are shown as they are parsed.
+
+    Skills are loaded by themselves; for any other call you type the result.
+    """
+    from core.user_files import read_system, read_tools
+    from data.skill_library import SKILLS_FOLDER, read_skills, system_prompt
+    from hermes.gallery_tools import GALLERY_TOOLS
+    from runtime.chat import ask, chat
+
+    skills = read_skills(skills_folder or SKILLS_FOLDER)
+    tools = read_tools(tools_file) if tools_file else GALLERY_TOOLS
+    system = read_system(system_file, skills) if system_file else system_prompt(skills)
+    by_name = {skill.name: skill for skill in skills}
+    if prompt is None:
+        chat(bundle, tools, system, by_name, max_new_tokens=max_new_tokens)
+    else:
+        ask(bundle, prompt, tools, system, by_name, max_new_tokens=max_new_tokens)
+
+
+@main.command()
+def doctor() -> None:
+    """Print what is installed, and what this machine has."""
+    from core.doctor import report
+
+    for line in report():
+        click.echo(line)
 
 
 if __name__ == "__main__":

@@ -39,10 +39,26 @@ def read_skill(folder: Path) -> Skill:
     return skill
 
 
+def read_skills(folder: Path) -> tuple[Skill, ...]:
+    """Every skill in `folder`, by the name of its own folder.
+
+    Raises:
+        UserError: there is none, one cannot be read, or two have the same name.
+    """
+    skills = tuple(read_skill(path.parent) for path in sorted(folder.glob("*/SKILL.md")))
+    if not skills:
+        raise UserError(f"{folder}: no skill here; a skill is a folder with a SKILL.md")
+    names = [skill.name for skill in skills]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise UserError(f"{folder}: more than one skill is named {', '.join(twice)}")
+    return skills
+
+
 @cache
 def shipped_skills() -> tuple[Skill, ...]:
     """The skills of `data/skills`, by name."""
-    return tuple(read_skill(path.parent) for path in sorted(SKILLS_FOLDER.glob("*/SKILL.md")))
+    return read_skills(SKILLS_FOLDER)
 
 
 def system_prompt(skills: Sequence[Skill]) -> str:

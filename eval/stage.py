@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from core.console import console, progress
+from core.doctor import processor
 from core.files import file_hash
 from core.models import materialise, resolve_source
 from core.recipe import Recipe
@@ -180,17 +181,6 @@ def _facts(recipe: Recipe, run: Run, test: Path) -> dict[str, object]:
         "versions": versions("torch", "transformers", "peft", "litert-torch", "litert-lm-api"),
         "stages": {name: facts for name, folder in stages.items() if (facts := read_facts(folder))},
     }
-
-
-def processor() -> str:
-    """The processor's name and how many cores this process sees."""
-    name = platform.machine()
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-        name = next(line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
-    except (OSError, StopIteration):
-        pass
-    return f"{name} ({platform.machine()}), {os.cpu_count()} cores"
 
 
 def _print_table(results: dict[str, ModelResult]) -> None:

@@ -6,10 +6,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+import litert_checks
 import pytest
 from transformers import PreTrainedTokenizerFast
 
-import litert_checks
 from core.errors import UserError
 from core.recipe import Recipe, load_recipe
 from core.stages import PROJECT, Run, read_facts

@@ -103,7 +103,9 @@ def test_shared_prefix_and_selective_logits_change_neither_loss_nor_gradient(
 
 
 def settings(**changes: object) -> TrainingSettings:
-    return TrainingSettings(rank=4, learning_rate=3e-2, batch_size=4, epochs=4, checkpoint_every=2, precision="float32", **changes)
+    return TrainingSettings(
+        rank=4, learning_rate=3e-2, batch_size=4, epochs=4, checkpoint_every=2, precision="float32", **changes
+    )
 
 
 def run(folder: Path, checkpoints: Path, examples: list[Example], stop_after: int | None = None, dropout: float = 0.1):
@@ -118,9 +120,7 @@ def run(folder: Path, checkpoints: Path, examples: list[Example], stop_after: in
     return history, {name: weight.detach().clone() for name, weight in trainable(model).items()}
 
 
-def test_loss_falls_and_resume_equals_no_interruption(
-    tiny_llama: Path, short: list[Example], tmp_path: Path
-) -> None:
+def test_loss_falls_and_resume_equals_no_interruption(tiny_llama: Path, short: list[Example], tmp_path: Path) -> None:
     history, weights = run(tiny_llama, tmp_path / "whole", short)
     assert history[-1]["loss"] < 0.7 * history[0]["loss"]
     assert history[-1]["validation_loss"] < history[0]["loss"]

@@ -1,0 +1,51 @@
+"""Files that a user hands in: tools and system prompts."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+from core.errors import UserError
+from hermes import Skill, Tool, list_skills
+
+SKILLS_PLACE = "___SKILLS___"
+"""What AI Edge Gallery's prompts hold where the skills are listed."""
+
+
+def read_tools(path: Path) -> tuple[Tool, ...]:
+    """The tools of a JSON file: a list of declarations, bare or in OpenAI shape.
+
+    Raises:
+        UserError: the file cannot be read, or a declaration is wrong; all problems are listed.
+    """
+    try:
+        values = json.loads(_read(path))
+    except ValueError as error:
+        raise UserError(f"{path}: not JSON: {error}") from None
+    if not isinstance(values, list) or not values:
+        raise UserError(f"{path}: must be a JSON list of at least one tool")
+    tools: list[Tool] = []
+    problems: list[str] = []
+    for index, value in enumerate(values):
+        try:
+            tools.append(Tool.from_any(value))
+        except ValueError as error:
+            problems.append(f"[{index}] {error}")
+    names = [tool.name for tool in tools]
+    problems += [f"the name {name!r} stands twice" for name in sorted({n for n in names if names.count(n) > 1})]
+    if problems:
+        raise UserError(f"{path}: {len(problems)} problem(s):\n  " + "\n  ".join(problems))
+    return tuple(tools)
+
+
+def read_system(path: Path, skills: Sequence[Skill]) -> str:
+    """The text of a system prompt file, skills listed where it says `___SKILLS___`."""
+    return _read(path).strip().replace(SKILLS_PLACE, list_skills(skills))
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"{path}: cannot be read: {error}") from None
