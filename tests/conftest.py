@@ -8,8 +8,7 @@ import pytest
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
 from core.models import load_tokenizer, materialise
-from core.recipe import ModelSettings, load_recipe
-from core.stages import PROJECT
+from core.recipe import ModelSettings
 from hermes import get_dialect
 from training.adapter import prepare_tokenizer
 
@@ -58,9 +57,3 @@ def tiny_llama(tmp_path_factory: pytest.TempPathFactory, tokenizer: PreTrainedTo
     LlamaForCausalLM(config).save_pretrained(folder, safe_serialization=True)
     tokenizer.save_pretrained(folder)
     return folder
-
-
-@pytest.fixture(params=sorted((PROJECT / "configs").glob("*.yaml")), ids=lambda path: path.stem)
-def shipped_recipe(request: pytest.FixtureRequest):
-    """Each recipe that ships."""
-    return load_recipe(request.param)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -103,9 +104,8 @@ def test_shared_prefix_and_selective_logits_change_neither_loss_nor_gradient(
 
 
 def settings(**changes: object) -> TrainingSettings:
-    return TrainingSettings(
-        rank=4, learning_rate=3e-2, batch_size=4, epochs=4, checkpoint_every=2, precision="float32", **changes
-    )
+    fixed = {"rank": 4, "learning_rate": 3e-2, "batch_size": 4, "epochs": 4, "checkpoint_every": 2}
+    return TrainingSettings(precision="float32", **fixed, **changes)
 
 
 def run(folder: Path, checkpoints: Path, examples: list[Example], stop_after: int | None = None, dropout: float = 0.1):
@@ -165,7 +165,7 @@ def test_merged_model_is_base_plus_adapter(tiny_llama: Path, short: list[Example
 def test_learning_rate_rises_then_falls_to_a_tenth() -> None:
     rates = [learning_rate(step, 100, 1.0, 0.1) for step in range(100)]
     assert rates[:10] == pytest.approx([(step + 1) / 10 for step in range(10)])
-    assert rates[10] == 1.0 and all(a > b for a, b in zip(rates[10:], rates[11:], strict=False))
+    assert rates[10] == 1.0 and all(a > b for a, b in pairwise(rates[10:]))
     assert rates[-1] == pytest.approx(0.1, abs=0.001)
     assert learning_rate(0, 1, 1.0, 0.5) == 1.0
 
