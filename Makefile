@@ -48,6 +48,16 @@ data train export eval: $(READY)
 test: $(READY)
 	$(BIN)/python -m pytest
 
+$(COMPAT)/ready:
+	$(PYTHON) -m venv $(COMPAT)
+	$(COMPAT)/bin/python -m pip install --quiet litert-lm-api==$(COMPAT_VERSION)
+	@touch $@
+
+compat: $(READY) $(COMPAT)/ready
+	@test "$$(uname -s)" != Linux || ldconfig -p | grep -q libvulkan.so.1 || { \
+	  echo "litert-lm-api $(COMPAT_VERSION) needs libvulkan.so.1; on Debian: apt-get install libvulkan1"; exit 1; }
+	$(BIN)/hermes-edge compat --python $(COMPAT)/bin/python $(RUN_OPTIONS)
+
 lint: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .

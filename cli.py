@@ -29,18 +29,26 @@ class _Commands(click.Group):
         except UserError as error:
             raise click.ClickException(str(error)) from None
         except KeyboardInterrupt:
-            raise click.ClickException("interrupted; the same command goes on from here") from None
+            click.echo("\nInterrupted; the same command goes on from here.", err=True)
+            ctx.exit(130)
         except ModuleNotFoundError as error:
-            if (error.name or "").split(".")[0] in {"cli", "core", "hermes", "data", "training", "export", "eval"}:
+            if (error.name or "").split(".")[0] in {
+                "cli",
+                "core",
+                "data",
+                "eval",
+                "export",
+                "hermes",
+                "runtime",
+                "training",
+            }:
                 raise
             raise click.ClickException(f"the package {error.name!r} is missing; run `make setup`") from None
-        except OSError as error:
-            import errno
-
-            if error.errno != errno.ENOSPC:
+        except Exception as error:
+            # Some libraries wrap the operating system's error in one of their own; its words remain.
+            if not any(words in str(error) for words in ("No space left on device", "os error 28")):
                 raise
-            where = f" ({error.filename})" if error.filename else ""
-            raise click.ClickException(f"no space left on the disk{where}; a run needs about 4 GB") from None
+            raise click.ClickException(f"no space left on the disk; a run needs about 4 GB ({error})") from None
 
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -155,6 +163,22 @@ def evaluate(recipe_path: Path, overrides: tuple[str, ...], runs_folder: Path, m
 
     with run.locked():
         evaluate_models(recipe, run, models or ("base", "tuned", "bundle"))
+
+
+@main.command()
+@_recipe_options
+@click.option(
+    "--python",
+    type=click.Path(path_type=Path, dir_okay=False, exists=True),
+    required=True,
+    help="The interpreter of an environment with the other litert-lm-api.",
+)
+def compat(recipe_path: Path, overrides: tuple[str, ...], runs_folder: Path, python: Path) -> None:
+    """Check the bundle in another version of LiteRT-LM, such as the phone app's (`make compat`)."""
+    recipe, run = _load(recipe_path, overrides, runs_folder)
+    from export.compat import check_compat
+
+    check_compat(recipe, run, python)
 
 
 @main.command()

@@ -110,6 +110,8 @@ class _Loader(yaml.SafeLoader):
         seen: set[Hashable] = set()
         for key_node, _ in node.value:
             key = self.construct_object(key_node, deep=True)
+            if not isinstance(key, Hashable):
+                continue
             if key in seen:
                 problem = f"the key {key!r} stands twice"
                 raise yaml.constructor.ConstructorError(None, None, problem, key_node.start_mark)

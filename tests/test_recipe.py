@@ -37,6 +37,7 @@ def test_all_problems_come_at_once_with_suggestions(tmp_path: Path) -> None:
         ("name: x\n", "model: missing"),
         ("name: X Y\nmodel: {source: a/b}\n", "name: "),
         (GOOD + "1: 2\n", "unknown key"),
+        (GOOD + "[a]: 2\n", "cannot be read as YAML"),
         (GOOD + "training: 5\n", "training: "),
         (GOOD + "training: {rank: .nan}\n", "training.rank: "),
         (GOOD + "training: {learning_rate: .nan}\n", "training.learning_rate: "),

@@ -17,8 +17,9 @@ if TYPE_CHECKING:
 def plan(examples: Sequence[Example], batch_size: int, epochs: int, seed: int) -> list[list[int]]:
     """Indices of the examples of every step of a run, in order; a pure function of its arguments.
 
-    Each epoch is shuffled. Only examples with the same system turn share a batch, those of like length
-    together, so that the system turn is computed once and little is padding.
+    Each epoch is shuffled. Only examples with the same system turn share a batch, so that it is computed
+    once. They are not sorted by length: length tells whether a conversation holds calls, and batches of
+    refusals alone teach the model to refuse (tried: it then never loaded a skill).
     """
     steps: list[list[int]] = []
     for epoch in range(epochs):
@@ -27,7 +28,6 @@ def plan(examples: Sequence[Example], batch_size: int, epochs: int, seed: int) -
         rng.shuffle(order)
         batches: list[list[int]] = []
         for group in _by_system_turn(examples, order):
-            group.sort(key=lambda index: len(examples[index].input_ids) // 32)
             batches += [group[start : start + batch_size] for start in range(0, len(group), batch_size)]
         rng.shuffle(batches)
         steps.extend(batches)

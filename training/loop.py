@@ -61,13 +61,16 @@ def fit(
     history = list(progress.history)
     batches = plan(train, settings.batch_size, settings.epochs, seed)
     validate_after = {max(1, round(len(batches) * quarter / 4)) for quarter in range(1, 5)}
+    # Every label weighs the same, in whichever batch it is: a mean over each batch's own labels would weigh
+    # those of short replies more.
+    usual = sum(train[index].label_count for batch in batches for index in batch) / len(batches)
     model.train()
     for step in range(progress.step, len(batches)):
         rate = learning_rate(step, len(batches), settings.learning_rate, settings.warmup)
         for group in optimizer.param_groups:
             group["lr"] = rate
         loss, labels = labelled_loss(model, collate([train[index] for index in batches[step]]).to(device))
-        (loss / labels).backward()  # type: ignore[no-untyped-call]
+        (loss / usual).backward()  # type: ignore[no-untyped-call]
         norm = torch.nn.utils.clip_grad_norm_(weights, settings.max_gradient_norm)
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)

@@ -51,7 +51,8 @@ def labelled_loss(model: nn.Module, batch: Batch) -> tuple[Tensor, int]:
         batch: rows that share a prefix, possibly empty; see `training.batches.collate`.
 
     Returns:
-        A float32 scalar with gradient, and the count it sums over. Position t predicts label t + 1.
+        A scalar with gradient (float32, or float64 for a model in that), and the count it sums over.
+        Position t predicts label t + 1.
     """
     import torch
     from torch.nn.functional import cross_entropy, pad
@@ -75,4 +76,5 @@ def labelled_loss(model: nn.Module, batch: Batch) -> tuple[Tensor, int]:
             past_key_values=cache,
             use_cache=cache is not None,
         ).logits[0]
-    return cross_entropy(logits.float(), targets, reduction="sum"), targets.numel()
+    logits = logits.to(torch.promote_types(logits.dtype, torch.float32))
+    return cross_entropy(logits, targets, reduction="sum"), targets.numel()

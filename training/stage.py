@@ -56,6 +56,8 @@ def train(recipe: Recipe, run: Run) -> Path:
         return merged
     console().print(f"train: {stale}")
     this.begin()
+    for leftover in (merged, run.training / "adapter"):
+        shutil.rmtree(leftover, ignore_errors=True)
     started = time.monotonic()
     base = materialise(recipe.model)
     tokenizer = load_tokenizer(base, recipe.model)

@@ -1,0 +1,60 @@
+"""`hermes-edge compat`: the bundle in another version of LiteRT-LM, which has an environment of its own."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from core.console import console
+from core.errors import UserError
+from core.files import atomic_write_json
+from core.recipe import Recipe
+from core.stages import PROJECT, Run, need_file
+from data.build import read_conversations
+from export.stage import bundle_path
+from hermes import Conversation, get_dialect
+from runtime.litert_messages import compat_case
+
+
+def check_compat(recipe: Recipe, run: Run, python: Path) -> None:
+    """Ask the bundle for a first call, a second one after its result, an answer and an abstention.
+
+    Args:
+        python: the interpreter of an environment with the other `litert-lm-api`.
+
+    Raises:
+        UserError: the other version cannot load the bundle, renders another prompt, or parses no call.
+    """
+    bundle = need_file(bundle_path(recipe, run), "hermes-edge export")
+    conversations = read_conversations(need_file(run.data / "test.jsonl", "hermes-edge data"))
+    dialect = get_dialect(recipe.dialect)
+    cases = [compat_case(prompt, dialect, expected) for prompt, expected in _prompts(conversations)]
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "cases.json"
+        atomic_write_json(path, cases)
+        command = [str(python), str(PROJECT / "runtime" / "compat.py"), str(bundle.resolve()), str(path)]
+        with console().status("compat: asking the bundle"):
+            done = subprocess.run(command, capture_output=True, text=True, check=False)
+    rows = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+    for row in rows:
+        outcome = "; ".join(row["failed"]) or ("a call" if row["tool_calls"] else "text")
+        console().print(f"compat: litert-lm-api {row['version']}: {row['name']}: {outcome}", markup=False)
+    if done.returncode or len(rows) != len(cases):
+        words = done.stderr.strip().splitlines()[-5:]
+        raise UserError("\n  ".join([f"{bundle}: does not work with the LiteRT-LM of {python}", *words]))
+
+
+def _prompts(conversations: list[Conversation]) -> Iterator[tuple[Conversation, bool]]:
+    """Prompts and whether a call must follow: every turn of the first call conversation, and one abstention."""
+    for kind in ("call", "none"):
+        chosen = next((each for each in conversations if each.notes.get("kind") == kind), None)
+        if chosen is None:
+            continue
+        for index, message in enumerate(chosen.messages):
+            if message.role == "assistant":
+                prompt = replace(chosen, id=f"{chosen.id} turn {index}", messages=chosen.messages[:index])
+                yield prompt, bool(message.calls)
