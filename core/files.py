@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -50,14 +50,6 @@ def file_hash(path: Path) -> str:
     """SHA-256 of a file's bytes, in hexadecimal."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def files_hash(paths: Iterable[Path], root: Path) -> str:
-    """SHA-256 over the names (relative to `root`) and bytes of `paths`, in sorted order."""
-    digest = hashlib.sha256()
-    for path in sorted(paths):
-        digest.update(f"{path.relative_to(root).as_posix()}\0{file_hash(path)}\n".encode())
-    return digest.hexdigest()
 
 
 def value_hash(value: Any) -> str:

@@ -7,7 +7,9 @@ to date and is not run again.
 
 from __future__ import annotations
 
+import ast
 import fcntl
+import hashlib
 import importlib.metadata
 import json
 from collections.abc import Iterable, Iterator, Mapping
@@ -18,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from core.errors import UserError
-from core.files import atomic_write_json, file_hash, files_hash, value_hash
+from core.files import atomic_write_json, file_hash, value_hash
 
 PROJECT = Path(__file__).resolve().parent.parent
 _STAMP = "stamp.json"
@@ -84,7 +86,7 @@ class Stage:
         """Why the stage must run, or None if its result is up to date."""
         try:
             stamp = json.loads((self.folder / _STAMP).read_text(encoding="utf-8"))
-            before, outputs = stamp["inputs"], stamp["outputs"]
+            before, outputs = dict(stamp["inputs"]), dict(stamp["outputs"])
         except (OSError, ValueError, KeyError, TypeError):
             return "not finished yet"
         now = json.loads(json.dumps(dict(self.inputs)))
@@ -115,7 +117,7 @@ def read_facts(folder: Path) -> dict[str, Any]:
     """The facts that a finished stage left; empty if it has not finished."""
     try:
         facts: dict[str, Any] = json.loads((folder / _STAMP).read_text(encoding="utf-8"))["facts"]
-    except (OSError, ValueError, KeyError):
+    except (OSError, ValueError, KeyError, TypeError):
         return {}
     return facts
 
@@ -129,10 +131,37 @@ def peak_memory_gb() -> float:
     return round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 1e9, 2)
 
 
-def code_hash(*folders: str) -> str:
-    """Hash of the project's own source in top-level `folders`."""
-    files = (path for folder in folders for path in (PROJECT / folder).rglob("*") if path.suffix in _CODE_SUFFIXES)
-    return files_hash((path for path in files if "__pycache__" not in path.parts), PROJECT)
+def code_hash(*names: str) -> str:
+    """Hash of the project's own source in top-level folders and files `names`.
+
+    Comments, docstrings and layout of Python files do not count: they change no result.
+    """
+    roots = [PROJECT / name for name in names]
+    files = [path for root in roots for path in ([root] if root.is_file() else root.rglob("*"))]
+    digest = hashlib.sha256()
+    for path in sorted(path for path in files if path.suffix in _CODE_SUFFIXES and "__pycache__" not in path.parts):
+        content = path.read_text(encoding="utf-8")
+        meaning = _meaning(content) if path.suffix == ".py" else content
+        digest.update(f"{path.relative_to(PROJECT).as_posix()}\0{meaning}\0".encode())
+    return digest.hexdigest()
+
+
+def _meaning(source: str) -> str:
+    """Python source without comments, docstrings and layout."""
+    tree = ast.parse(source)
+    for node in ast.walk(tree):
+        body = getattr(node, "body", None)
+        if isinstance(body, list):
+            node.body = [line for line in body if not _is_string(line)]  # type: ignore[attr-defined]
+    return ast.dump(tree)
+
+
+def _is_string(statement: ast.stmt) -> bool:
+    return (
+        isinstance(statement, ast.Expr)
+        and isinstance(statement.value, ast.Constant)
+        and isinstance(statement.value.value, str)
+    )
 
 
 def versions(*packages: str) -> dict[str, str]:

@@ -24,6 +24,11 @@ from hermes import get_dialect
 from runtime.backend import Backend
 
 MODELS = ("base", "tuned", "bundle")
+_CODE = (
+    *(f"eval/{name}.py" for name in ("cache", "results", "scoring", "trajectory")),
+    *(f"runtime/{name}.py" for name in ("litert_backend", "litert_messages", "shared_prefix", "transformers_backend")),
+)
+"""What decides replies and scores; the look of the report does not."""
 
 
 @dataclass(frozen=True)
@@ -122,7 +127,7 @@ def _stage(subject: _Subject, recipe: Recipe, run: Run, test: Path) -> Stage:
             "dialect": recipe.dialect,
             "model": subject.weights,
             "data": file_hash(test),
-            "code": code_hash("hermes", "eval", "runtime"),
+            "code": code_hash("hermes", *_CODE),
             "versions": versions(subject.package),
         },
     )
