@@ -27,9 +27,12 @@ class _Commands(click.Group):
         try:
             return super().invoke(ctx)
         except UserError as error:
-            raise click.ClickException(str(error)) from None
+            from core.console import printable
+
+            # A runtime's error may hold what a model wrote.
+            raise click.ClickException(printable(str(error))) from None
         except KeyboardInterrupt:
-            click.echo("\nInterrupted; the same command goes on from here.", err=True)
+            click.echo("\nInterrupted. A stage goes on from here when the same command is given again.", err=True)
             ctx.exit(130)
         except ModuleNotFoundError as error:
             if (error.name or "").split(".")[0] in {
@@ -48,7 +51,7 @@ class _Commands(click.Group):
             # Some libraries wrap the operating system's error in one of their own; its words remain.
             if not any(words in str(error) for words in ("No space left on device", "os error 28")):
                 raise
-            raise click.ClickException(f"no space left on the disk; a run needs about 4 GB ({error})") from None
+            raise click.ClickException(f"no space left on the disk; a run needs about 4 GB: {error}") from None
 
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -19,7 +20,16 @@ def console() -> Console:
     """The console that all messages go through (standard error, so that output can be piped)."""
     from rich.console import Console
 
-    return Console(stderr=True, highlight=False, soft_wrap=True)
+    return Console(stderr=True, highlight=False, markup=False, soft_wrap=True)
+
+
+_KEPT = "\n\t"
+_BIDI = {chr(code) for code in (*range(0x202A, 0x202F), *range(0x2066, 0x206A))}
+
+
+def printable(text: str) -> str:
+    """`text` without what could steer a terminal: control characters but newline and tab, and text direction."""
+    return "".join(c for c in text if c in _KEPT or (unicodedata.category(c) != "Cc" and c not in _BIDI))
 
 
 @contextmanager
@@ -64,6 +74,6 @@ def _plain_lines(title: str) -> Advance:
         tenth = done * 10 // max(total, 1)
         if tenth != last:
             last = tenth
-            console().print(f"{title}: {done}/{total} {note}".rstrip(), markup=False)
+            console().print(f"{title}: {done}/{total} {note}".rstrip())
 
     return advance

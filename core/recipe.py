@@ -9,10 +9,10 @@ from __future__ import annotations
 import difflib
 from collections.abc import Hashable, Iterator
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from core.errors import UserError
 
@@ -38,6 +38,7 @@ class DataSettings(_Section):
     """What the model learns from, and what it is measured on."""
 
     builder: Literal["agent_skills"] = "agent_skills"
+    """Where conversations come from; `agent_skills` generates them for the skills that ship."""
     train: int = Field(300, ge=1)
     """Conversations to train on."""
     validation: int = Field(20, ge=1)
@@ -50,19 +51,25 @@ class TrainingSettings(_Section):
     """LoRA on all linear layers."""
 
     rank: int = Field(16, ge=1)
+    """Rank of every LoRA pair; more learns more and takes more memory."""
     alpha: float = Field(32.0, gt=0)
+    """The adapter is scaled by alpha / rank."""
     dropout: Share = 0.0
+    """Share of the adapter's inputs that a step leaves out."""
     learning_rate: float = Field(1e-3, gt=0)
     """Peak of the cosine schedule."""
     warmup: Share = 0.05
     """Share of the steps that the learning rate takes to rise."""
     weight_decay: float = Field(0.0, ge=0)
+    """AdamW's, on the adapter."""
     epochs: int = Field(1, ge=1)
+    """How often each conversation is trained on."""
     batch_size: int = Field(4, ge=1)
     """Conversations a step."""
     max_length: int = Field(2048, ge=16)
     """Tokens; a longer conversation is refused, named in `rejected.jsonl`, never cut."""
     max_gradient_norm: float = Field(1.0, gt=0)
+    """A longer gradient is scaled down to this."""
     precision: Literal["auto", "bfloat16", "float32"] = "auto"
     """`auto`: bfloat16 where the processor computes in it, else float32."""
     checkpoint_every: int = Field(20, ge=1)
@@ -78,6 +85,15 @@ class ExportSettings(_Section):
     """Prompt sizes that the graph is compiled for."""
     quantization: Literal["wi8", "float32"] = "wi8"
     """`wi8`: 8-bit weights, activations quantised as they come."""
+
+    @model_validator(mode="after")
+    def _check_lengths(self) -> Self:
+        lengths = self.prefill_lengths
+        if len(set(lengths)) != len(lengths):
+            raise ValueError("prefill_lengths: one stands twice")
+        if max(lengths) > self.cache_length:
+            raise ValueError(f"prefill_lengths: {max(lengths)} is more than cache_length, {self.cache_length}")
+        return self
 
 
 class EvaluationSettings(_Section):
@@ -95,7 +111,9 @@ class Recipe(_Section):
     name: str = Field(pattern=r"^[a-z0-9][a-z0-9._-]*$")
     """Names the output folder and the bundle."""
     seed: int = Field(0, ge=0)
+    """Decides the data, the adapter's first values and the order of training."""
     dialect: Literal["hermes"] = "hermes"
+    """How tools, calls and results are written."""
     model: ModelSettings
     data: DataSettings = DataSettings()
     training: TrainingSettings = TrainingSettings()
@@ -166,7 +184,8 @@ def _problems(error: ValidationError) -> Iterator[str]:
         elif problem["type"] == "missing":
             yield f"{path}: missing"
         else:
-            yield f"{path}: {problem['msg']}, not {problem['input']!r}"
+            shown = "" if isinstance(problem["input"], dict) else f", not {problem['input']!r}"
+            yield f"{path}: {problem['msg'].removeprefix('Value error, ')}{shown}"
 
 
 def _suggestion(location: tuple[int | str, ...]) -> str:

@@ -179,6 +179,22 @@ def versions(*packages: str) -> dict[str, str]:
     return found
 
 
+def need_stage(folder: Path, command: str, inputs: Mapping[str, Any]) -> None:
+    """Do nothing if the stage in `folder` has finished with these `inputs`, and its outputs are as it left them.
+
+    Raises:
+        UserError: it has not; the message says why and names the command that mends it.
+    """
+    try:
+        before = dict(json.loads((folder / _STAMP).read_text(encoding="utf-8"))["inputs"])
+    except (OSError, ValueError, KeyError, TypeError):
+        before = None
+    stage = Stage(folder, inputs if before is None else before | dict(inputs))
+    stale = stage.why_stale()
+    if stale is not None:
+        raise UserError(f"{folder}: {stale}; run `{command}` first")
+
+
 def need_file(path: Path, command: str) -> Path:
     """`path`, if it exists.
 

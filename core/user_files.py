@@ -8,6 +8,7 @@ from pathlib import Path
 
 from core.errors import UserError
 from hermes import Skill, Tool, list_skills
+from hermes.validation import check_schema
 
 SKILLS_PLACE = "___SKILLS___"
 """What AI Edge Gallery's prompts hold where the skills are listed."""
@@ -30,6 +31,7 @@ def read_tools(path: Path) -> tuple[Tool, ...]:
     for index, value in enumerate(values):
         try:
             tools.append(Tool.from_any(value))
+            problems += [f"[{index}] {problem}" for problem in check_schema(tools[-1])]
         except ValueError as error:
             problems.append(f"[{index}] {error}")
     names = [tool.name for tool in tools]

@@ -138,7 +138,7 @@ def read_conversations(path: Path) -> list[Conversation]:
     try:
         lines = path.read_text(encoding="utf-8").split("\n")
     except FileNotFoundError:
-        raise UserError(f"{path}: no such file; `hermes-edge data RECIPE` makes it") from None
+        raise UserError(f"{path}: no such file; `hermes-edge data` makes it") from None
     except (OSError, UnicodeDecodeError) as error:
         raise UserError(f"{path}: cannot be read: {error}") from None
     conversations: list[Conversation] = []

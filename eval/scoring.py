@@ -4,12 +4,11 @@ a model wrote.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Sequence
 
 from eval.results import MALFORMED, NO_CALL, SEVERAL_CALLS, UNKNOWN_TOOL, StepKind, StepScore
-from hermes.record import JSON, Final, Malformed, Message, Reply, Tool, ToolCall, ToolCalls
+from hermes.record import JSON, Final, Malformed, Message, Reply, Tool, ToolCall, ToolCalls, loads
 from hermes.validation import validate_call
 
 JSON_TEXT_ARGUMENTS = frozenset({"data", "parameters", "input"})
@@ -53,21 +52,14 @@ def same_call(expected: ToolCall, actual: ToolCall) -> bool:
 def _same_argument(name: str, expected: JSON, actual: JSON) -> bool:
     if name in JSON_TEXT_ARGUMENTS and isinstance(expected, str) and isinstance(actual, str):
         try:
-            wanted = _loads(expected)
+            wanted = loads(expected)
         except (ValueError, RecursionError):
             return expected == actual
         try:
-            return json_equal(wanted, _loads(actual))
+            return json_equal(wanted, loads(actual))
         except (ValueError, RecursionError):
             return False
     return json_equal(expected, actual)
-
-
-def _loads(text: str) -> JSON:
-    def refuse(constant: str) -> JSON:
-        raise ValueError(f"{constant} is not JSON")
-
-    return json.loads(text, parse_constant=refuse)
 
 
 def same_calls(expected: Sequence[ToolCall], actual: Sequence[ToolCall]) -> bool:
@@ -83,11 +75,12 @@ def normalise(text: str) -> str:
 def has_fact(text: str, fact: str) -> bool:
     """Whether `text` contains `fact`, ignoring case and white space.
 
-    A number must stand alone: `7.7` is not found in `17.7` or `7.77`, nor `7` in `7.7`.
+    A number must stand alone, sign and all: `7.7` is not found in `17.7`, `-7.7` or `7.77`, nor `7` in `7.7`.
+    A word must be whole: `m` is not found in `cm`.
     """
     wanted = normalise(fact)
-    before = r"(?<!\d)(?<!\d[.,])" if wanted[:1].isdigit() else ""
-    after = r"(?!\d)(?![.,]\d)" if wanted[-1:].isdigit() else ""
+    before = r"(?<![\d−-])(?<!\d[.,])" if wanted[:1].isdigit() else r"(?<!\w)" if wanted[:1].isalpha() else ""
+    after = r"(?!\d)(?![.,]\d)" if wanted[-1:].isdigit() else r"(?!\w)" if wanted[-1:].isalpha() else ""
     return re.search(before + re.escape(wanted) + after, normalise(text)) is not None
 
 

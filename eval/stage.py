@@ -12,10 +12,11 @@ from pathlib import Path
 
 from core.console import console, progress
 from core.doctor import processor
-from core.files import file_hash
+from core.errors import UserError
+from core.files import file_hash, value_hash
 from core.models import materialise, resolve_source
 from core.recipe import Recipe
-from core.stages import Run, Stage, code_hash, need_file, peak_memory_gb, read_facts, versions
+from core.stages import Run, Stage, code_hash, need_file, need_stage, peak_memory_gb, read_facts, versions
 from data.build import read_conversations
 from eval.report import headline_table, write_report
 from eval.results import ModelResult, load_results, save_results
@@ -54,13 +55,15 @@ def evaluate_models(recipe: Recipe, run: Run, names: Sequence[str]) -> Path:
         The path of the HTML report.
     """
     test = need_file(run.data / "test.jsonl", "hermes-edge data")
+    need_stage(run.data, "hermes-edge data", {"data": recipe.data.model_dump(), "seed": recipe.seed})
     results: dict[str, ModelResult] = {}
     for name in MODELS:
-        missing = _missing(name, recipe, run)
-        if missing and name in names and tuple(names) != MODELS:
-            need_file(missing[0], missing[1])
-        if missing:
-            console().print(f"eval: {name}: not there yet; `{missing[1]}` makes it")
+        try:
+            _need_model(name, recipe, run)
+        except UserError as error:
+            if name in names and tuple(names) != MODELS:
+                raise
+            console().print(f"eval: {name} is left out: {error}")
             continue
         subject = _subject(name, recipe, run)
         this = _stage(subject, recipe, run, test)
@@ -72,24 +75,30 @@ def evaluate_models(recipe: Recipe, run: Run, names: Sequence[str]) -> Path:
     write_report(report, results, _facts(recipe, run, test))
     _print_table(results)
     console().print(f"report: {report / 'report.html'}")
-    bundle = run.export / f"{recipe.name}.litertlm"
     if "bundle" in results:
-        console().print(f"bundle: {bundle}\ncard:   {run.export / 'card.md'}")
+        console().print(f"bundle: {_bundle(recipe, run)}\ncard:   {run.export / 'card.md'}")
     return report / "report.html"
 
 
-def _missing(name: str, recipe: Recipe, run: Run) -> tuple[Path, str] | None:
-    """The file that `name` lacks and the command that makes it, or None."""
-    if name == "tuned" and not (run.training / "stamp.json").is_file():
-        return run.training / "stamp.json", "hermes-edge train"
-    if name == "bundle" and not (run.export / "stamp.json").is_file():
-        return run.export / "stamp.json", "hermes-edge export"
-    return None
+def _need_model(name: str, recipe: Recipe, run: Run) -> None:
+    """Do nothing if the model `name` of this recipe is there; else a UserError says why not."""
+    if name == "base":
+        return
+    made_from = {"training": recipe.training.model_dump(), "model": recipe.model.model_dump(), "seed": recipe.seed}
+    need_stage(run.training, "hermes-edge train", made_from)
+    if name == "bundle":
+        weights = run.training / "merged" / "model.safetensors"
+        model = [file_hash(weights), file_hash(weights.parent / "tokenizer.json")]
+        need_stage(run.export, "hermes-edge export", {"export": recipe.export.model_dump(mode="json"), "model": model})
+
+
+def _bundle(recipe: Recipe, run: Run) -> Path:
+    return run.export / f"{recipe.name}.litertlm"
 
 
 def _subject(name: str, recipe: Recipe, run: Run) -> _Subject:
     if name == "bundle":
-        bundle = run.export / f"{recipe.name}.litertlm"
+        bundle = _bundle(recipe, run)
         return _Subject(name, "bundle", file_hash(bundle), "litert-lm-api", lambda: _litert(recipe, bundle))
     if name == "tuned":
         merged = run.training / "merged"
@@ -101,7 +110,7 @@ def _subject(name: str, recipe: Recipe, run: Run) -> _Subject:
     )
 
 
-def _transformers(recipe: Recipe, folder: Path | str, name: str) -> Backend:
+def _transformers(recipe: Recipe, folder: Path, name: str) -> Backend:
     from runtime.transformers_backend import TransformersBackend
 
     return TransformersBackend.from_folder(
@@ -109,6 +118,7 @@ def _transformers(recipe: Recipe, folder: Path | str, name: str) -> Backend:
         get_dialect(recipe.dialect),
         batch_size=recipe.evaluation.batch_size,
         max_new_tokens=recipe.evaluation.max_new_tokens,
+        trust_remote_code=recipe.model.trust_remote_code,
         name=name,
     )
 
@@ -151,7 +161,7 @@ def _evaluate(subject: _Subject, this: Stage, recipe: Recipe, test: Path) -> Mod
             recipe.dialect,
             lambda known, total: advance(known, total, ""),
             cache=this.folder / "replies.jsonl",
-            fingerprint=f"{subject.weights}/{recipe.evaluation.max_new_tokens}",
+            fingerprint=value_hash({name: this.inputs[name] for name in ("evaluation", "model", "code", "versions")}),
         )
     seconds = round(time.monotonic() - started, 1)
     result = ModelResult(subject.name, subject.label, cases, {"weights": subject.weights, "seconds": seconds})

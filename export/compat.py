@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from core.console import console
+from core.console import console, printable
 from core.errors import UserError
 from core.files import atomic_write_json
 from core.recipe import Recipe
@@ -42,7 +42,7 @@ def check_compat(recipe: Recipe, run: Run, python: Path) -> None:
     rows = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
     for row in rows:
         outcome = "; ".join(row["failed"]) or ("a call" if row["tool_calls"] else "text")
-        console().print(f"compat: litert-lm-api {row['version']}: {row['name']}: {outcome}", markup=False)
+        console().print(f"compat: litert-lm-api {row['version']}: {row['name']}: {printable(outcome)}")
     if done.returncode or len(rows) != len(cases):
         words = done.stderr.strip().splitlines()[-5:]
         raise UserError("\n  ".join([f"{bundle}: does not work with the LiteRT-LM of {python}", *words]))
@@ -54,7 +54,6 @@ def _prompts(conversations: list[Conversation]) -> Iterator[tuple[Conversation, 
         chosen = next((each for each in conversations if each.notes.get("kind") == kind), None)
         if chosen is None:
             continue
-        for index, message in enumerate(chosen.messages):
-            if message.role == "assistant":
-                prompt = replace(chosen, id=f"{chosen.id} turn {index}", messages=chosen.messages[:index])
-                yield prompt, bool(message.calls)
+        for prompt in chosen.prompts():
+            turn = len(prompt.messages)
+            yield replace(prompt, id=f"{chosen.id} turn {turn}"), bool(chosen.messages[turn].calls)

@@ -10,7 +10,7 @@ from core.console import console
 from core.files import atomic_write_json, atomic_write_text, file_hash
 from core.models import load_tokenizer
 from core.recipe import Recipe
-from core.stages import Run, Stage, code_hash, need_file, peak_memory_gb, versions
+from core.stages import Run, Stage, code_hash, need_stage, peak_memory_gb, versions
 from data.build import read_conversations
 from export.bundle import write_bundle
 from export.card import card
@@ -21,6 +21,11 @@ from hermes import get_dialect
 
 PACKAGES = ("litert-torch", "litert-converter", "ai-edge-quantizer", "litert-lm-builder", "litert-lm-api", "torch")
 
+_CODE = (
+    *(f"export/{name}.py" for name in ("bundle", "card", "convert", "metadata", "stage", "verify")),
+    *(f"runtime/{name}.py" for name in ("litert_backend", "litert_messages")),
+)
+
 
 def bundle_path(recipe: Recipe, run: Run) -> Path:
     """Where the recipe's bundle lies."""
@@ -29,7 +34,10 @@ def bundle_path(recipe: Recipe, run: Run) -> Path:
 
 def stage(recipe: Recipe, run: Run) -> Stage:
     """What the export of `recipe` depends on."""
-    weights = need_file(run.training / "merged" / "model.safetensors", "hermes-edge train")
+    need_stage(run.data, "hermes-edge data", {"data": recipe.data.model_dump(), "seed": recipe.seed})
+    made_from = {"training": recipe.training.model_dump(), "model": recipe.model.model_dump(), "seed": recipe.seed}
+    need_stage(run.training, "hermes-edge train", made_from)
+    weights = run.training / "merged" / "model.safetensors"
     return Stage(
         run.export,
         {
@@ -37,7 +45,8 @@ def stage(recipe: Recipe, run: Run) -> Stage:
             "name": recipe.name,
             "dialect": recipe.dialect,
             "model": [file_hash(weights), file_hash(weights.parent / "tokenizer.json")],
-            "code": code_hash("hermes", "export"),
+            "samples": file_hash(run.data / "test.jsonl"),
+            "code": code_hash("hermes", *_CODE),
             "versions": versions(*PACKAGES),
         },
     )
@@ -59,12 +68,14 @@ def export(recipe: Recipe, run: Run) -> Path:
     console().print(f"export: {stale}")
     this.begin()
     started = time.monotonic()
+    samples = read_conversations(run.data / "test.jsonl")
     model, work = run.training / "merged", run.export / "work"
     shutil.rmtree(work, ignore_errors=True)
     log = run.export / "convert.log"
-    log.unlink(missing_ok=True)
-    with console().status("export: converting the graph (two to four minutes for 135M parameters)"):
-        converted = convert(model, work, recipe.export, log)
+    for leftover in (target, run.export / "card.md", run.export / "evidence.json", log):
+        leftover.unlink(missing_ok=True)
+    console().print(f"export: converting the graph, two to four minutes for 135M parameters; details in {log}")
+    converted = convert(model, work, recipe.export, log)
     dialect = get_dialect(recipe.dialect)
     tokenizer = load_tokenizer(model)
     stop = tokenizer.convert_tokens_to_ids(dialect.stop)
@@ -72,12 +83,13 @@ def export(recipe: Recipe, run: Run) -> Path:
     unproven = target.with_name(f"refused-{target.name}")
     write_bundle(unproven, converted, model / "tokenizer.json", metadata, work)
     console().print("export: checking the bundle in LiteRT-LM")
-    samples = read_conversations(need_file(run.data / "test.jsonl", "hermes-edge data"))
     evidence = verify(unproven, dialect, tokenizer, samples, recipe.export.cache_length)
     atomic_write_json(run.export / "evidence.json", evidence)
+    for what, outcome in evidence["replies"].items():
+        console().print(f"export:   {what}: {outcome}")
     unproven.replace(target)
     digest = file_hash(target)
-    facts = {"merged model": f"SHA-256 `{this.inputs['model'][0]}`", **this.inputs["versions"]}
+    facts = {"merged model": f"SHA-256 `{this.inputs['model'][0]}`", **evidence["replies"], **this.inputs["versions"]}
     atomic_write_text(run.export / "card.md", card(recipe, target.name, target.stat().st_size, digest, facts))
     shutil.rmtree(work)
     this.finish(

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from core.errors import UserError
-from hermes import Conversation, Dialect, Malformed, ToolCalls, text_of
+from hermes import Conversation, Dialect, Malformed, Message, Reply, ToolCalls, text_of
 from runtime.litert_backend import LiteRTBackend, ReplyError
 from runtime.litert_messages import as_message
 
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 PROMPTS = 24
 """Prompts whose text and token ids are compared."""
-CALLS = 4
-"""Conversations that are asked for their first call."""
+REPLIES = 4
+"""Conversations whose first turns are asked for."""
 
 
 def verify(
@@ -32,12 +32,13 @@ def verify(
 
     Checked: every prompt is, in text and token ids, what training rendered; no token is put in front of
     it; the longest conversation fits; calls that the model writes are parsed alike by the runtime and by
-    the dialect. A check that could not be made says so, and is not a pass.
+    the dialect; a second turn is that of a fresh conversation. A check that could not be made says so, and
+    is not a pass.
 
     Raises:
         UserError: a check failed; the message says what differs.
     """
-    prompts = [prompt for conversation in conversations for prompt in _prompts(conversation)]
+    prompts = [prompt for conversation in conversations for prompt in conversation.prompts()]
     with LiteRTBackend(bundle, dialect.name, max_new_tokens=96) as backend:
         if backend.engine.bos_token_id is not None:
             raise UserError(f"{bundle}: the runtime puts token {backend.engine.bos_token_id} in front of every prompt")
@@ -52,20 +53,19 @@ def verify(
                 f"{bundle}: the longest test conversation has {longest} tokens, the cache {cache_length}; "
                 "raise export.cache_length"
             )
-        calls = _check_calls(backend, dialect, [each for each in prompts if len(each.messages) == 2][:CALLS], bundle)
+        replies = _check_replies(backend, dialect, _samples(conversations), bundle)
     return {
         "prompts equal in text and token ids": min(len(prompts), PROMPTS),
         "token in front of the prompt": None,
         "longest conversation, tokens": longest,
         "cache, tokens": cache_length,
-        "calls": calls,
+        "replies": replies,
     }
 
 
-def _prompts(conversation: Conversation) -> list[Conversation]:
-    """The conversation up to each of its assistant turns."""
-    ends = [index for index, message in enumerate(conversation.messages) if message.role == "assistant"]
-    return [replace(conversation, messages=conversation.messages[:end]) for end in ends]
+def _samples(conversations: Sequence[Conversation]) -> list[Conversation]:
+    """Conversations with a call first, then others."""
+    return sorted(conversations, key=lambda each: len(each.prompts()) < 2)[:REPLIES]
 
 
 def _check_prompt(
@@ -84,26 +84,48 @@ def _check_prompt(
         raise UserError(f"{bundle}: LiteRT-LM tokenises {prompt.id} differently from training")
 
 
-def _check_calls(
-    backend: LiteRTBackend, dialect: Dialect, prompts: Sequence[Conversation], bundle: Path
+def _check_replies(
+    backend: LiteRTBackend, dialect: Dialect, conversations: Sequence[Conversation], bundle: Path
 ) -> dict[str, object]:
-    """Ask each prompt twice, as raw text and as the runtime's parsed message, and compare the calls."""
-    written = 0
-    for prompt in prompts:
+    """Ask for first turns, as raw text and as the runtime's parsed message, and go on with a second one."""
+    written = stopped = 0
+    second = "not checked: no first turn ended by itself"
+    for conversation in conversations:
+        prompt, *later = conversation.prompts()
         completion = backend.complete([prompt])[0]
+        stopped += completion.finish_reason == "stop"
         ours = dialect.parse(completion.text, prompt.tools, completion.finish_reason)
         try:
-            theirs = as_message(backend.reply(prompt)).calls
+            reply = as_message(backend.reply(prompt))
         except ReplyError as error:
             if not isinstance(ours, Malformed):
                 raise UserError(f"{bundle}: LiteRT-LM refuses the answer to {prompt.id}: {error}") from None
             continue
-        if isinstance(ours, ToolCalls):
-            written += 1
-            if theirs != ours.calls:
-                raise UserError(
-                    f"{bundle}: LiteRT-LM reads {completion.text!r} as {theirs}, "
-                    f"the {dialect.name} dialect as {ours.calls}"
-                )
-    status = "parsed alike" if written else "not checked: the model wrote no call"
-    return {"asked": len(prompts), "written": written, "status": status}
+        _same_calls(ours, reply, completion.text, bundle)
+        written += isinstance(ours, ToolCalls)
+        if later and completion.finish_reason == "stop":
+            given = later[0].messages[len(prompt.messages) + 1 :]
+            _check_second_turn(backend, replace(prompt, messages=(*prompt.messages, reply, *given)), bundle)
+            second = "as in a fresh conversation"
+    none = "not checked: the model wrote no call"
+    return {
+        "asked": len(conversations),
+        "calls": f"{written} parsed alike by runtime and dialect" if written else none,
+        "second turn": second,
+        "stop token": f"ended {stopped} of {len(conversations)}" if stopped else "not checked: no reply ended",
+    }
+
+
+def _same_calls(ours: Reply, reply: Message, text: str, bundle: Path) -> None:
+    """Both parsers must find the same calls; the runtime alone gives a body without arguments empty ones."""
+    calls = ours.calls if isinstance(ours, ToolCalls) else ()
+    if reply.calls != calls and not isinstance(ours, Malformed):
+        raise UserError(f"{bundle}: LiteRT-LM reads {text!r} as {reply.calls}, the dialect as {calls}")
+
+
+def _check_second_turn(backend: LiteRTBackend, conversation: Conversation, bundle: Path) -> None:
+    """The turn after a result must be the same whether the cache of the first turn is kept or not."""
+    kept = backend.reply(conversation)
+    backend.complete([conversation])
+    if backend.reply(conversation) != kept:
+        raise UserError(f"{bundle}: the second turn of {conversation.id} differs from that of a fresh conversation")

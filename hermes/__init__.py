@@ -12,6 +12,7 @@ from hermes.record import (
     ToolCall,
     ToolCalls,
     dumps,
+    loads,
 )
 from hermes.skills import Skill, list_skills
 from hermes.validation import validate, validate_call, validate_conversation
@@ -31,6 +32,7 @@ __all__ = [
     "dumps",
     "get_dialect",
     "list_skills",
+    "loads",
     "text_of",
     "validate",
     "validate_call",

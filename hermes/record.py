@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias
 
 JSON: TypeAlias = Any
@@ -25,6 +25,20 @@ def dumps(value: JSON) -> str:
         ValueError: for NaN or infinity, which JSON cannot hold.
     """
     return json.dumps(value, ensure_ascii=False, allow_nan=False)
+
+
+def loads(text: str) -> JSON:
+    """The value of JSON text; Python's own reader would let NaN and infinity pass.
+
+    Raises:
+        ValueError: not JSON.
+        RecursionError: nested too deeply to read.
+    """
+    return json.loads(text, parse_constant=_refuse_constant)
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(f"{name} is not JSON")
 
 
 def _sorted_keys(value: JSON) -> JSON:
@@ -53,21 +67,25 @@ class Tool:
     """JSON Schema of the arguments object, keys in the order in which they are printed."""
 
     @classmethod
-    def from_any(cls, value: Mapping[str, JSON] | Tool) -> Tool:
-        """Read a tool in OpenAI shape (`{"type": "function", "function": {…}}`) or bare shape.
+    def from_any(cls, value: JSON | Tool) -> Tool:
+        """Read a declaration: OpenAI's (`{"type": "function", "function": {…}}`), the bare function object,
+        Anthropic's (`input_schema`) or MCP's (`inputSchema`).
 
         Raises:
-            ValueError: names the tool and what is missing.
+            ValueError: names the tool and what is missing or wrong.
         """
         if isinstance(value, Tool):
             return value
-        body = value.get("function", value)
+        body = value.get("function", value) if isinstance(value, Mapping) else None
         name = body.get("name") if isinstance(body, Mapping) else None
-        if not isinstance(name, str) or not name:
+        if not isinstance(body, Mapping) or not isinstance(name, str) or not name:
             raise ValueError(f"tool {value!r}: needs a non-empty string 'name'")
-        parameters = body.get("parameters") or {"type": "object", "properties": {}}
+        given = [key for key in ("parameters", "input_schema", "inputSchema") if body.get(key) is not None]
+        if len(given) > 1:
+            raise ValueError(f"tool {name!r}: has {' and '.join(given)}; one of them must go")
+        parameters = body[given[0]] if given else {"type": "object", "properties": {}}
         if not isinstance(parameters, Mapping):
-            raise ValueError(f"tool {name!r}: 'parameters' must be a JSON Schema object")
+            raise ValueError(f"tool {name!r}: '{given[0]}' must be a JSON Schema object")
         return cls(name, str(body.get("description") or ""), parameters)
 
     def to_function(self) -> dict[str, JSON]:
@@ -123,6 +141,11 @@ class Conversation:
     license: str = ""
     notes: Mapping[str, JSON] = field(default_factory=dict)
     """Facts about the conversation that no prompt shows (which template, which values, what is required)."""
+
+    def prompts(self) -> list[Conversation]:
+        """The conversation up to each of its assistant turns."""
+        ends = [index for index, message in enumerate(self.messages) if message.role == "assistant"]
+        return [replace(self, messages=self.messages[:end]) for end in ends]
 
     def to_json(self) -> dict[str, JSON]:
         """A row for a JSON Lines file: nested objects as JSON text."""

@@ -2,19 +2,45 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
+from functools import cache
 
-from jsonschema import Draft202012Validator
+from jsonschema import Draft202012Validator, SchemaError
+from referencing import Registry
+from referencing.exceptions import Unresolvable
 
 from hermes.control import MARKERS
-from hermes.record import Conversation, Tool, ToolCall
+from hermes.record import Conversation, Tool, ToolCall, dumps
 
 
 def validate(call: ToolCall, tool: Tool) -> list[str]:
     """What is wrong with the arguments of `call`, each problem with its JSON path; empty if nothing."""
-    validator = Draft202012Validator(dict(tool.parameters))
-    errors = sorted(validator.iter_errors(dict(call.arguments)), key=lambda error: (error.json_path, error.message))
+    problems = check_schema(tool)
+    if problems:
+        return problems
+    # An empty registry: a schema that refers elsewhere is refused, never fetched.
+    validator = Draft202012Validator(dict(tool.parameters), registry=Registry())
+    try:
+        errors = sorted(validator.iter_errors(dict(call.arguments)), key=lambda each: (each.json_path, each.message))
+    except Unresolvable as error:
+        return [f"$: the schema of {tool.name!r} refers to {error.ref!r}, which is not in it"]
     return [f"{error.json_path}: {error.message}" for error in errors]
+
+
+def check_schema(tool: Tool) -> list[str]:
+    """What is wrong with the parameters of `tool` as a JSON Schema; empty if nothing."""
+    problem = _schema_problem(dumps(dict(tool.parameters)))
+    return [f"$: the schema of {tool.name!r} is wrong at {problem}"] if problem else []
+
+
+@cache
+def _schema_problem(parameters: str) -> str | None:
+    try:
+        Draft202012Validator.check_schema(json.loads(parameters))
+    except SchemaError as error:
+        return f"{error.json_path}: {error.message}"
+    return None
 
 
 def validate_call(call: ToolCall, tools: Iterable[Tool]) -> list[str]:
@@ -32,6 +58,7 @@ def validate_conversation(conversation: Conversation) -> list[str]:
     """
     problems: list[str] = []
     messages = conversation.messages
+    problems += [problem for tool in conversation.tools for problem in check_schema(tool)]
     if not any(message.role == "assistant" for message in messages):
         problems.append("messages: no assistant turn to learn from")
     if not any(message.role == "user" for message in messages):

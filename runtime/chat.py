@@ -9,13 +9,13 @@ import json
 import signal
 import sys
 import threading
-import unicodedata
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+from core.console import printable
 from core.errors import UserError
 from hermes import Conversation, Message, Skill, Tool, ToolCall
 from runtime.litert_messages import as_message, merge, text_of_content
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 MAX_CALLS = 25
 """Calls in one user turn, as in the app."""
 HELP = "/prompt shows what the model reads, /reset starts anew, /quit leaves; Ctrl-C stops an answer"
-_KEPT = "\n\t"
-_BIDI = {chr(code) for code in (*range(0x202A, 0x202F), *range(0x2066, 0x206A))}
 
 
 class Streamer(Protocol):
@@ -54,11 +52,6 @@ Read = Callable[[str], str]
 
 class _NobodyToAskError(Exception):
     """A call has no result, and there is nobody to ask."""
-
-
-def printable(text: str) -> str:
-    """`text` without what could steer a terminal: control characters but newline and tab, and text direction."""
-    return "".join(c for c in text if c in _KEPT or (unicodedata.category(c) != "Cc" and c not in _BIDI))
 
 
 def skill_key(name: str) -> str:

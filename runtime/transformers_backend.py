@@ -57,22 +57,23 @@ class TransformersBackend:
     @classmethod
     def from_folder(
         cls,
-        folder: Path | str,
+        folder: Path,
         dialect: Dialect | None = None,
         *,
         batch_size: int = 10,
         max_new_tokens: int = 160,
         precision: Literal["float32", "bfloat16"] = "float32",
+        trust_remote_code: bool = False,
         name: str | None = None,
     ) -> TransformersBackend:
-        """Load a folder in Hugging Face layout: safetensors weights, none of its own code."""
+        """Load a folder in Hugging Face layout: safetensors weights, its own code only if that is trusted."""
         import torch
 
         from core.models import load_model, load_tokenizer
 
-        model = load_model(folder, getattr(torch, precision))
-        tokenizer = load_tokenizer(folder)
-        shown = name or Path(folder).name
+        model = load_model(folder, getattr(torch, precision), trust_remote_code)
+        tokenizer = load_tokenizer(folder, trust_remote_code)
+        shown = name or folder.name
         return cls(model, tokenizer, dialect, batch_size=batch_size, max_new_tokens=max_new_tokens, name=shown)
 
     def complete(self, conversations: Sequence[Conversation], on_done: OnDone | None = None) -> list[Completion]:

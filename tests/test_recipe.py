@@ -43,6 +43,8 @@ def test_all_problems_come_at_once_with_suggestions(tmp_path: Path) -> None:
         (GOOD + "training: {learning_rate: .nan}\n", "training.learning_rate: "),
         (GOOD + "training: {learning_rate: .inf}\n", "training.learning_rate: "),
         (GOOD + "export: {prefill_lengths: [0]}\n", "export.prefill_lengths.0: "),
+        (GOOD + "export: {prefill_lengths: [128, 128]}\n", "export: prefill_lengths: one stands twice"),
+        (GOOD + "export: {cache_length: 256}\n", "export: prefill_lengths: 1024 is more than cache_length, 256"),
         (GOOD + "export: {prefill_lengths: []}\n", "export.prefill_lengths: "),
         (GOOD + "name: y\n", "the key 'name' stands twice"),
     ],

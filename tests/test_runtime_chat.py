@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from core.console import printable
 from core.errors import UserError
 from hermes import Conversation, Message, Skill, Tool
-from runtime.chat import MAX_CALLS, Chat, printable, skill_key
+from runtime.chat import MAX_CALLS, Chat, skill_key
 
 SKILL = Skill("mood-music", "Plays music.", "Call nothing.")
 TOOLS = (Tool("load_skill"), Tool("run_js"))

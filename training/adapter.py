@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from core.errors import UserError
 from core.models import load_model, load_tokenizer
-from core.recipe import ModelSettings, TrainingSettings
+from core.recipe import TrainingSettings
 from hermes import Dialect
 
 if TYPE_CHECKING:
@@ -56,25 +57,28 @@ def prepare_tokenizer(tokenizer: PreTrainedTokenizerFast, dialect: Dialect) -> i
     """Give `tokenizer` the dialect's template and end-of-turn token; returns that token's id.
 
     Raises:
-        ValueError: the end of turn is not one token of this vocabulary.
+        UserError: the end of turn is not one token of this vocabulary.
     """
     ids = tokenizer.encode(dialect.stop, add_special_tokens=False)
     if len(ids) != 1:
-        raise ValueError(f"{dialect.stop!r} is {len(ids)} tokens in this tokenizer; a stop token must be one")
+        raise UserError(
+            f"{tokenizer.name_or_path}: {dialect.stop!r}, which ends a turn, is {len(ids)} tokens in this tokenizer "
+            f"and must be one; the {dialect.name} dialect needs a ChatML checkpoint (SmolLM2, Qwen, Hermes)"
+        )
     tokenizer.chat_template = dialect.chat_template()
     tokenizer.eos_token = dialect.stop
     tokenizer.pad_token = dialect.stop
     return int(ids[0])
 
 
-def merge(base: Path | str, settings: ModelSettings, adapter: Path, output: Path, dialect: Dialect) -> None:
+def merge(base: Path, trust_remote_code: bool, adapter: Path, output: Path, dialect: Dialect) -> None:
     """Write base + adapter to `output` as a plain float32 model in safetensors, with tokenizer and template."""
     import torch
     from peft import PeftModel
 
-    model = load_model(base, torch.float32, settings)
+    model = load_model(base, torch.float32, trust_remote_code)
     merged = PeftModel.from_pretrained(model, adapter).merge_and_unload()
-    tokenizer = load_tokenizer(base, settings)
+    tokenizer = load_tokenizer(base, trust_remote_code)
     stop = prepare_tokenizer(tokenizer, dialect)
     merged.config.eos_token_id = stop
     merged.config.pad_token_id = stop

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +24,8 @@ class Progress:
 
     step: int
     history: list[dict[str, float]]
+    seconds: float
+    """Wall-clock time so far, over all sessions."""
 
 
 def trainable(model: nn.Module) -> dict[str, nn.Parameter]:
@@ -42,12 +44,15 @@ def save(folder: Path, key: str, model: nn.Module, optimizer: Optimizer, progres
         for entry, value in optimizer.state.get(weight, {}).items():
             tensors[f"optimizer/{entry}/{name}"] = value
     tensors["random_state"] = torch.get_rng_state()
-    target = folder / f"step-{progress.step:06d}"
+    if torch.cuda.is_available():
+        tensors["random_state_cuda"] = torch.cuda.get_rng_state()
+    # The key is part of the name: another run's checkpoint is never half overwritten.
+    target = folder / f"step-{progress.step:06d}-{key[:12]}"
     target.mkdir(parents=True, exist_ok=True)
     with atomic_path(target / _TENSORS) as path:
         save_file(tensors, path)
-    atomic_write_json(target / _STATE, {"key": key, "step": progress.step, "history": progress.history})
-    for other in folder.iterdir():
+    atomic_write_json(target / _STATE, {"key": key, **asdict(progress)})
+    for other in folder.glob("step-*"):
         if other != target:
             shutil.rmtree(other)
 
@@ -65,11 +70,14 @@ def restore(folder: Path, key: str, model: nn.Module, optimizer: Optimizer) -> P
         with torch.no_grad():
             for name, weight in trainable(model).items():
                 weight.copy_(tensors[f"weight/{name}"])
-                optimizer.state[weight] = {
-                    entry: tensors[f"optimizer/{entry}/{name}"] for entry in ("step", "exp_avg", "exp_avg_sq")
+                # AdamW keeps its count of steps on the CPU.
+                optimizer.state[weight] = {"step": tensors[f"optimizer/step/{name}"]} | {
+                    entry: tensors[f"optimizer/{entry}/{name}"].to(weight.device) for entry in ("exp_avg", "exp_avg_sq")
                 }
         torch.set_rng_state(tensors["random_state"])
-        return Progress(state["step"], state["history"])
+        if "random_state_cuda" in tensors and torch.cuda.is_available():
+            torch.cuda.set_rng_state(tensors["random_state_cuda"])
+        return Progress(state["step"], state["history"], state["seconds"])
     return None
 
 

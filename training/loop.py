@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from core.errors import UserError
 from core.recipe import TrainingSettings
 from data.tokenise import Example
 from training import checkpoint
 from training.batches import collate, plan
+from training.checkpoint import Progress, trainable
 from training.loss import labelled_loss
 
 if TYPE_CHECKING:
     from torch import nn
+    from torch.optim import Optimizer
 
 OnStep = Callable[[int, int, dict[str, float]], None]
 """Called after each step with its number, the number of steps, and the step's point of the curve."""
@@ -41,53 +46,88 @@ def fit(
     checkpoints: Path,
     key: str,
     on_step: OnStep | None = None,
-) -> list[dict[str, float]]:
+) -> Progress:
     """Train `model`'s trainable parameters in place.
 
     Args:
         key: identifies the run; a checkpoint in `checkpoints` with another key is not used.
 
     Returns:
-        The curve: one point a step with `step`, `loss` (mean per label), `learning_rate`,
-        `gradient_norm`, and `validation_loss` at a quarter, half, three quarters and the end.
+        The finished progress. Its history has one point a step with `step`, `loss` (mean per label),
+        `learning_rate`, `gradient_norm`, and `validation_loss` at a quarter, half, three quarters and the end.
+
+    Raises:
+        UserError: the loss is no longer a number.
     """
     import torch
 
-    device = next(model.parameters()).device
-    weights = list(checkpoint.trainable(model).values())
+    weights = list(trainable(model).values())
     optimizer = torch.optim.AdamW(weights, lr=settings.learning_rate, weight_decay=settings.weight_decay)
     torch.manual_seed(seed)
-    progress = checkpoint.restore(checkpoints, key, model, optimizer) or checkpoint.Progress(0, [])
-    history = list(progress.history)
-    batches = plan(train, settings.batch_size, settings.epochs, seed)
-    validate_after = {max(1, round(len(batches) * quarter / 4)) for quarter in range(1, 5)}
-    # Every label weighs the same, in whichever batch it is: a mean over each batch's own labels would weigh
-    # those of short replies more.
-    usual = sum(train[index].label_count for batch in batches for index in batch) / len(batches)
+    before = checkpoint.restore(checkpoints, key, model, optimizer) or Progress(0, [], 0.0)
+    history, started = list(before.history), time.monotonic() - before.seconds
+    schedule = _Schedule.of(train, settings, seed)
     model.train()
-    for step in range(progress.step, len(batches)):
-        rate = learning_rate(step, len(batches), settings.learning_rate, settings.warmup)
-        for group in optimizer.param_groups:
-            group["lr"] = rate
-        loss, labels = labelled_loss(model, collate([train[index] for index in batches[step]]).to(device))
-        (loss / usual).backward()  # type: ignore[no-untyped-call]
-        norm = torch.nn.utils.clip_grad_norm_(weights, settings.max_gradient_norm)
-        optimizer.step()
-        optimizer.zero_grad(set_to_none=True)
-        point = {
-            "step": step + 1,
-            "loss": float(loss.detach()) / labels,
-            "learning_rate": rate,
-            "gradient_norm": float(norm),
-        }
-        if step + 1 in validate_after:
+    for step in range(before.step, len(schedule.batches)):
+        point = _step(model, optimizer, train, schedule, step, settings)
+        if step + 1 in schedule.validate_after:
             point["validation_loss"] = mean_loss(model, validation, settings.batch_size)
         history.append(point)
-        if (step + 1) % settings.checkpoint_every == 0 or step + 1 == len(batches):
-            checkpoint.save(checkpoints, key, model, optimizer, checkpoint.Progress(step + 1, history))
+        if (step + 1) % settings.checkpoint_every == 0 or step + 1 == len(schedule.batches):
+            progress = Progress(step + 1, history, time.monotonic() - started)
+            checkpoint.save(checkpoints, key, model, optimizer, progress)
         if on_step:
-            on_step(step + 1, len(batches), point)
-    return history
+            on_step(step + 1, len(schedule.batches), point)
+    return Progress(len(schedule.batches), history, time.monotonic() - started)
+
+
+@dataclass(frozen=True)
+class _Schedule:
+    """What each step trains on; a pure function of examples, settings and seed."""
+
+    batches: list[list[int]]
+    labels_per_step: float
+    """The mean over all steps."""
+    validate_after: set[int]
+
+    @classmethod
+    def of(cls, train: Sequence[Example], settings: TrainingSettings, seed: int) -> _Schedule:
+        batches = plan(train, settings.batch_size, settings.epochs, seed)
+        labels = sum(train[index].label_count for batch in batches for index in batch)
+        quarters = {max(1, round(len(batches) * quarter / 4)) for quarter in range(1, 5)}
+        return cls(batches, labels / len(batches), quarters)
+
+
+def _step(
+    model: nn.Module,
+    optimizer: Optimizer,
+    train: Sequence[Example],
+    schedule: _Schedule,
+    step: int,
+    settings: TrainingSettings,
+) -> dict[str, float]:
+    """One step, and its point of the curve.
+
+    Every label weighs the same, in whichever batch it is: a mean over each batch's own labels would weigh
+    those of short replies more.
+    """
+    import torch
+
+    rate = learning_rate(step, len(schedule.batches), settings.learning_rate, settings.warmup)
+    for group in optimizer.param_groups:
+        group["lr"] = rate
+    device = next(model.parameters()).device
+    loss, labels = labelled_loss(model, collate([train[index] for index in schedule.batches[step]]).to(device))
+    (loss / schedule.labels_per_step).backward()  # type: ignore[no-untyped-call]
+    norm = torch.nn.utils.clip_grad_norm_(trainable(model).values(), settings.max_gradient_norm)
+    if not (math.isfinite(loss.item()) and math.isfinite(norm)):
+        raise UserError(
+            f"training: the loss or its gradient is not finite at step {step + 1}; lower training.learning_rate "
+            f"({settings.learning_rate}), or set training.precision to float32"
+        )
+    optimizer.step()
+    optimizer.zero_grad(set_to_none=True)
+    return {"step": step + 1, "loss": loss.item() / labels, "learning_rate": rate, "gradient_norm": float(norm)}
 
 
 def mean_loss(model: nn.Module, examples: Sequence[Example], batch_size: int) -> float:

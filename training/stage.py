@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,11 +11,12 @@ from core.errors import UserError
 from core.files import atomic_write_text, file_hash
 from core.models import load_model, load_tokenizer, materialise, resolve_source
 from core.recipe import Recipe
-from core.stages import Run, Stage, code_hash, need_file, peak_memory_gb, versions
+from core.stages import Run, Stage, code_hash, need_stage, peak_memory_gb, versions
 from data.build import read_conversations
 from data.tokenise import Example, tokenise
 from hermes import dumps, get_dialect
 from training.adapter import attach, choose_dtype, merge, prepare_tokenizer
+from training.checkpoint import Progress
 from training.curve import write_curve
 from training.loop import fit
 
@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 
 def stage(recipe: Recipe, run: Run) -> Stage:
     """What the training of `recipe` depends on."""
-    splits = [need_file(run.data / f"{split}.jsonl", "hermes-edge data") for split in ("train", "validation")]
+    need_stage(run.data, "hermes-edge data", {"data": recipe.data.model_dump(), "seed": recipe.seed})
+    splits = [run.data / f"{split}.jsonl" for split in ("train", "validation")]
     return Stage(
         run.training,
         {
@@ -36,7 +37,7 @@ def stage(recipe: Recipe, run: Run) -> Stage:
             "dialect": recipe.dialect,
             "seed": recipe.seed,
             "data": [file_hash(path) for path in splits],
-            "code": code_hash("hermes", "training"),
+            "code": code_hash("hermes", "training", "data/tokenise.py", "core/models.py"),
             "versions": versions("torch", "transformers", "peft"),
         },
     )
@@ -55,19 +56,18 @@ def train(recipe: Recipe, run: Run) -> Path:
         console().print(f"train: up to date ({merged})")
         return merged
     console().print(f"train: {stale}")
+    base = materialise(recipe.model)
+    tokenizer = load_tokenizer(base, recipe.model.trust_remote_code)
+    dialect = get_dialect(recipe.dialect)
+    prepare_tokenizer(tokenizer, dialect)
     this.begin()
     for leftover in (merged, run.training / "adapter"):
         shutil.rmtree(leftover, ignore_errors=True)
-    started = time.monotonic()
-    base = materialise(recipe.model)
-    tokenizer = load_tokenizer(base, recipe.model)
-    dialect = get_dialect(recipe.dialect)
-    prepare_tokenizer(tokenizer, dialect)
     examples = {split: _examples(recipe, run, split, tokenizer) for split in ("train", "validation")}
     dtype = choose_dtype(recipe.training.precision)
-    model = attach(_on_device(load_model(base, dtype, recipe.model)), recipe.training, recipe.seed)
+    model = attach(_on_device(load_model(base, dtype, recipe.model.trust_remote_code)), recipe.training, recipe.seed)
     with progress("train") as advance:
-        history = fit(
+        finished = fit(
             model,
             examples["train"],
             examples["validation"],
@@ -77,26 +77,30 @@ def train(recipe: Recipe, run: Run) -> Path:
             this.key,
             lambda step, steps, point: advance(step, steps, f"loss {point['loss']:.3f}"),
         )
-    write_curve(history, run.training)
+    write_curve(finished.history, run.training)
     # The adapter's card should name the model's source, not a folder of this machine.
     model.peft_config["default"].base_model_name_or_path = recipe.model.source
-    model.save_pretrained(run.training / "adapter", safe_serialization=True)
+    model.save_pretrained(run.training / "adapter", safe_serialization=True, save_embedding_layers=False)
     del model
     console().print("train: merging the adapter into the model")
-    merge(base, recipe.model, run.training / "adapter", merged, dialect)
+    merge(base, recipe.model.trust_remote_code, run.training / "adapter", merged, dialect)
     shutil.rmtree(run.training / "checkpoints")
     outputs = [path for path in run.training.rglob("*") if path.is_file() and not path.name.startswith(".")]
-    this.finish(
-        outputs,
-        seconds=round(time.monotonic() - started, 1),
-        dtype=str(dtype).removeprefix("torch."),
-        final_loss=history[-1]["loss"],
-        validation_loss=history[-1]["validation_loss"],
-        peak_memory_gb=peak_memory_gb(),
-        labels=sum(example.label_count for example in examples["train"]),
-        tokens=sum(len(example.input_ids) for example in examples["train"]),
-    )
+    this.finish(outputs, **_figures(finished, examples["train"], str(dtype).removeprefix("torch.")))
     return merged
+
+
+def _figures(finished: Progress, examples: list[Example], dtype: str) -> dict[str, object]:
+    """What the report says of the training; seconds are those of all sessions that it took."""
+    return {
+        "seconds": round(finished.seconds, 1),
+        "peak_memory_gb": peak_memory_gb(),
+        "dtype": dtype,
+        "final_loss": finished.history[-1]["loss"],
+        "validation_loss": finished.history[-1]["validation_loss"],
+        "labels": sum(example.label_count for example in examples),
+        "tokens": sum(len(example.input_ids) for example in examples),
+    }
 
 
 def _examples(recipe: Recipe, run: Run, split: str, tokenizer: PreTrainedTokenizerFast) -> list[Example]:

@@ -18,7 +18,6 @@ You have access to the following tools:
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator
 
 from hermes.control import (
@@ -35,7 +34,19 @@ from hermes.control import (
     neutralise,
 )
 from hermes.dialects.base import FinishReason
-from hermes.record import Conversation, Final, Malformed, Message, Reply, Segment, Tool, ToolCall, ToolCalls, dumps
+from hermes.record import (
+    Conversation,
+    Final,
+    Malformed,
+    Message,
+    Reply,
+    Segment,
+    Tool,
+    ToolCall,
+    ToolCalls,
+    dumps,
+    loads,
+)
 
 DEFAULT_SYSTEM_PROMPT = (
     "You are Hermes, a helpful on-device AI agent. You can call tools when they help answer the user. "
@@ -43,6 +54,7 @@ DEFAULT_SYSTEM_PROMPT = (
     '{"name": <tool_name>, "arguments": <json_args>}. '
     "After receiving a <tool_response>, use it to answer the user."
 )
+THINK_START, THINK_END = "<think>", "</think>"
 TOOLS_HEADER = "You have access to the following tools:"
 
 
@@ -102,7 +114,8 @@ class HermesDialect:
 
         Calls that follow a broken one are still read; the broken ones are named in `malformed`.
         """
-        reply = text.split(IM_END, 1)[0]
+        reasoning, reply = _split_reasoning(text.split(IM_END, 1)[0])
+        flags = ("cut",) if finish_reason == "length" else ()
         calls: list[ToolCall] = []
         problems: list[str] = []
         plain: list[str] = []
@@ -124,18 +137,27 @@ class HermesDialect:
         plain.append(reply[position:])
         said = "".join(plain).strip()
         if calls:
-            return ToolCalls(tuple(calls), said, tuple(problems), raw=text)
+            return ToolCalls(tuple(calls), said, tuple(problems), text, reasoning, flags)
+        if not problems and TOOL_CALL_END in reply:
+            problems.append(f"{TOOL_CALL_END} without {TOOL_CALL_START}")
         if problems:
-            return Malformed("; ".join(problems), raw=text)
-        if TOOL_CALL_END in reply:
-            return Malformed(f"{TOOL_CALL_END} without {TOOL_CALL_START}", raw=text)
-        return Final(said, raw=text)
+            return Malformed("; ".join(problems), text, reasoning, flags)
+        return Final(said, text, reasoning, flags)
+
+
+def _split_reasoning(reply: str) -> tuple[str, str]:
+    """What stands between think tags at the start of a reply, and the rest; a draft in there is no call."""
+    start = reply.lstrip()
+    if not start.startswith(THINK_START):
+        return "", reply
+    reasoning, _, rest = start[len(THINK_START) :].partition(THINK_END)
+    return reasoning.strip(), rest
 
 
 def _read_call(body: str) -> ToolCall | str:
     """The call in `body`, or what is wrong with it."""
     try:
-        value = json.loads(body, parse_constant=_refuse_constant)
+        value = loads(body)
     except (ValueError, RecursionError) as error:
         return f"call is not JSON: {error}"
     if not isinstance(value, dict):
@@ -146,10 +168,6 @@ def _read_call(body: str) -> ToolCall | str:
     if not isinstance(arguments, dict):
         return f"call of {name!r} has no 'arguments' object"
     return ToolCall(name, arguments)
-
-
-def _refuse_constant(name: str) -> None:
-    raise ValueError(f"{name} is not JSON")
 
 
 def _jinja_string(text: str) -> str:
