@@ -3,7 +3,8 @@ LiteRT-LM."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import json
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import litert_checks
@@ -79,7 +80,8 @@ def test_every_stage_leaves_what_it_promises(finished: Finished) -> None:
         assert len(load_results(run.evaluation / name / "results.json").cases) == 3
     assert not list(run.root.rglob("*.bin")) and not list(run.root.rglob("*.pt"))
     assert not list(run.root.rglob("refused-*")) and not list(run.root.rglob("*xnnpack*"))
-    assert read_facts(run.training)["final_loss"] < 11
+    curve = json.loads((run.training / "loss.json").read_text(encoding="utf-8"))
+    assert read_facts(run.training)["final_loss"] == curve[-1]["loss"] < curve[0]["loss"]
 
 
 def test_a_second_run_does_nothing(finished: Finished) -> None:
@@ -107,14 +109,24 @@ def test_the_runtime_tokenises_what_training_tokenised(
 
 
 def test_a_second_turn_answers_as_in_a_fresh_conversation(backend: LiteRTBackend, finished: Finished) -> None:
-    from dataclasses import replace
-
     first = read_conversations(finished.run.data / "test.jsonl")[0]
     asked = replace(first, messages=first.messages[:2])
     litert_checks.check_cut(backend, asked)
     litert_checks.check_reply_agrees(backend, asked)
-    if backend.complete([asked])[0].finish_reason == "stop":
-        litert_checks.check_second_turn(backend, asked, Message("user", "And now?"))
+
+
+def test_a_bundle_that_stops_at_once_goes_on_as_a_fresh_conversation(finished: Finished, tmp_path: Path) -> None:
+    """A random model does not end its turns by itself, so the first token that it writes is made the stop token."""
+    asked = read_conversations(finished.run.data / "test.jsonl")[0]
+    asked = replace(asked, messages=asked.messages[:2])
+    with LiteRTBackend(bundle_path(finished.recipe, finished.run), max_new_tokens=8) as opened:
+        written = opened.engine.tokenize(opened.complete([asked])[0].text)
+    metadata = llm_metadata(DIALECT, written[2], finished.recipe.export.cache_length)
+    (tmp_path / "parts").mkdir()
+    pack(finished, tmp_path / "parts", tmp_path / "stops.litertlm", metadata)
+    with LiteRTBackend(tmp_path / "stops.litertlm", max_new_tokens=8) as opened:
+        assert opened.complete([asked])[0].finish_reason == "stop"
+        litert_checks.check_second_turn(opened, asked, Message("user", "And now?"))
 
 
 def pack(finished: Finished, parts: Path, target: Path, metadata: bytes) -> None:

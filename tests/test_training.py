@@ -11,6 +11,7 @@ import torch
 from safetensors.torch import load_file
 from transformers import AutoModelForCausalLM, PreTrainedTokenizerFast
 
+from core.errors import UserError
 from core.recipe import TrainingSettings
 from data.agent_skills import generate
 from data.tokenise import IGNORED, Example, tokenise
@@ -71,13 +72,14 @@ def test_plan_holds_every_example_once_an_epoch_and_never_mixes_system_turns(exa
         assert len({tuple(examples[i].input_ids[: examples[i].system_length]) for i in step}) == 1
 
 
-@pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float64, 1e-10), (torch.float32, 1e-4)])
+@pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float64, 1e-6), (torch.float32, 1e-4)])
 def test_shared_prefix_and_selective_logits_change_neither_loss_nor_gradient(
     tiny_llama: Path, examples: list[Example], dtype: torch.dtype, tolerance: float
 ) -> None:
     """The reference is transformers' own forward pass, one conversation at a time, with all logits.
 
-    The tolerances are those of sums in another order: about 1e5 terms in float64 and float32.
+    The tolerances are those of sums in another order: about 1e5 terms in float32; and in float64 those of
+    transformers' norm layers, which compute in float32 whatever the model's dtype.
     """
     rows = [examples[index] for index in plan(examples, 5, 1, 0)[0]]
     assert len(rows) > 2
@@ -115,7 +117,7 @@ def run(folder: Path, checkpoints: Path, examples: list[Example], stop_after: in
         if step == stop_after:
             raise KeyboardInterrupt
 
-    history = fit(model, examples, examples[:4], settings(dropout=dropout), 1, checkpoints, "key", on_step)
+    history = fit(model, examples, examples[:4], settings(dropout=dropout), 1, checkpoints, "key", on_step).history
     return history, {name: weight.detach().clone() for name, weight in trainable(model).items()}
 
 
@@ -144,12 +146,10 @@ def test_a_checkpoint_of_other_inputs_or_a_torn_one_is_not_used(
 
 
 def test_merged_model_is_base_plus_adapter(tiny_llama: Path, short: list[Example], tmp_path: Path) -> None:
-    from core.recipe import ModelSettings
-
     model = attach(llama(tiny_llama), settings(), seed=1)
     fit(model, short[:8], short[:2], settings(), 1, tmp_path / "checkpoints", "key")
     model.save_pretrained(tmp_path / "adapter", safe_serialization=True)
-    merge(tiny_llama, ModelSettings(source=str(tiny_llama)), tmp_path / "adapter", tmp_path / "merged", DIALECT)
+    merge(tiny_llama, False, tmp_path / "adapter", tmp_path / "merged", DIALECT)
     ids = torch.tensor([short[0].input_ids])
     merged = llama(tmp_path / "merged").eval()
     with torch.no_grad():
@@ -159,6 +159,15 @@ def test_merged_model_is_base_plus_adapter(tiny_llama: Path, short: list[Example
     assert merged.generation_config.eos_token_id == 2
     assert load_file(tmp_path / "merged" / "model.safetensors")
     assert DIALECT.chat_template() == (tmp_path / "merged" / "chat_template.jinja").read_text(encoding="utf-8")
+
+
+def test_a_loss_that_is_not_finite_stops_with_the_mend(tiny_llama: Path, short: list[Example], tmp_path: Path) -> None:
+    model = attach(llama(tiny_llama), settings(), seed=1)
+    with torch.no_grad():
+        next(iter(trainable(model).values())).fill_(float("nan"))
+    with pytest.raises(UserError, match=r"not finite at step 1; lower training\.learning_rate"):
+        fit(model, short, short[:2], settings(), 1, tmp_path / "checkpoints", "key")
+    assert not (tmp_path / "checkpoints").exists()
 
 
 def test_learning_rate_rises_then_falls_to_a_tenth() -> None:
