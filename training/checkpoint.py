@@ -25,7 +25,7 @@ class Progress:
     step: int
     history: list[dict[str, float]]
     seconds: float
-    """Wall-clock time so far, over all sessions."""
+    """Wall-clock time so far, interruptions left out."""
 
 
 def trainable(model: nn.Module) -> dict[str, nn.Parameter]:

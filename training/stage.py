@@ -91,7 +91,7 @@ def train(recipe: Recipe, run: Run) -> Path:
 
 
 def _figures(finished: Progress, examples: list[Example], dtype: str) -> dict[str, object]:
-    """What the report says of the training; seconds are those of all sessions that it took."""
+    """What the report says of the training; seconds count every start of an interrupted run."""
     return {
         "seconds": round(finished.seconds, 1),
         "peak_memory_gb": peak_memory_gb(),
