@@ -48,12 +48,15 @@ def check_compat(recipe: Recipe, run: Run, python: Path) -> None:
         raise UserError("\n  ".join([f"{bundle}: does not work with the LiteRT-LM of {python}", *words]))
 
 
-def _prompts(conversations: list[Conversation]) -> Iterator[tuple[Conversation, bool]]:
-    """Prompts and whether a call must follow: every turn of the first call conversation, and one abstention."""
+def _prompts(conversations: list[Conversation]) -> Iterator[tuple[Conversation, bool | None]]:
+    """Every turn of the first conversation with calls, and one that needs none; where a call is due, it must come.
+
+    Whether the model abstains is its quality, which evaluation measures, not the runtime's.
+    """
     for kind in ("call", "none"):
         chosen = next((each for each in conversations if each.notes.get("kind") == kind), None)
         if chosen is None:
             continue
         for prompt in chosen.prompts():
             turn = len(prompt.messages)
-            yield replace(prompt, id=f"{chosen.id} turn {turn}"), bool(chosen.messages[turn].calls)
+            yield replace(prompt, id=f"{chosen.id} turn {turn}"), bool(chosen.messages[turn].calls) or None
