@@ -64,7 +64,7 @@ lint: $(READY)
 	$(BIN)/mypy
 
 clean:
-	rm -rf $(RUNS) build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf runs build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
 distclean: clean
 	rm -rf $(VENV) .venv-*

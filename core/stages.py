@@ -122,15 +122,6 @@ def read_facts(folder: Path) -> dict[str, Any]:
     return facts
 
 
-def peak_memory_gb() -> float:
-    """The most memory that this process has held, in GB."""
-    import resource
-    import sys
-
-    unit = 1 if sys.platform == "darwin" else 1024
-    return round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 1e9, 2)
-
-
 def code_hash(*names: str) -> str:
     """Hash of the project's own source in top-level folders and files `names`.
 

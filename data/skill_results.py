@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from data.units import UNITS, convert, show, show_result
+from data.units import UNITS, convert, show, show_result, unit_of
 from hermes import dumps, loads
 
 _LIMIT = 1e12
@@ -47,9 +47,10 @@ def _number_of(fields: dict[str, Any]) -> float:
 
 
 def _unit_of(fields: dict[str, Any], key: str) -> str:
-    unit = _text_of(fields, key)
-    if unit not in UNITS:
-        raise ValueError(f"unknown unit: {unit}")
+    spelling = _text_of(fields, key)
+    unit = unit_of(spelling)
+    if unit is None:
+        raise ValueError(f"unknown unit: {spelling}")
     return unit
 
 
@@ -58,8 +59,8 @@ def _unit_converter(data: str) -> str:
     value = _number_of(fields)
     source, target = _unit_of(fields, "from"), _unit_of(fields, "to")
     if UNITS[source][0] != UNITS[target][0]:
-        raise ValueError(f"cannot convert {source} to {target}")
-    return f"{show(value, 6)} {source} = {show_result(convert(value, source, target))} {target}"
+        raise ValueError(f"cannot convert {fields['from']} to {fields['to']}")
+    return f"{show(value, 6)} {fields['from']} = {show_result(convert(value, source, target))} {fields['to']}"
 
 
 def _amount(number: int, noun: str) -> str:

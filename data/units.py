@@ -62,7 +62,15 @@ SPELLINGS: dict[str, tuple[str, ...]] = {
     "hours": ("hrs",),
     "days": (),
 }
-"""How people write a unit besides its own name."""
+"""How people write a unit besides its own name; the skill's script takes these too, in any case."""
+
+_NAMES = {spelling.lower(): unit for unit, others in SPELLINGS.items() for spelling in (unit, *others)}
+
+
+def unit_of(spelling: str) -> str | None:
+    """The unit that is written `spelling`; None if the skill knows none."""
+    return _NAMES.get(spelling.lower())
+
 
 _LARGEST_RATIO = 5000
 

@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from eval.statistics import Proportion
+from eval.statistics import Estimate, Proportion
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -32,7 +32,7 @@ _RC = {
 }
 
 
-def share_bars(labels: Sequence[str], lines: Mapping[str, Sequence[Proportion]], title: str) -> str:
+def share_bars(labels: Sequence[str], lines: Mapping[str, Sequence[Estimate]], title: str) -> str:
     """A group of bars for each line, one bar a model, with intervals where there are any.
 
     Args:
@@ -62,14 +62,14 @@ def share_bars(labels: Sequence[str], lines: Mapping[str, Sequence[Proportion]],
         return _svg(figure, title)
 
 
-def _bar(axes: Axes, y: float, height: float, share: Proportion, colour: str) -> None:
+def _bar(axes: Axes, y: float, height: float, share: Estimate, colour: str) -> None:
     if share.share is None:
         axes.text(0.01, y, "not asked", ha="left", va="center", fontsize=8.5, alpha=0.7)
         return
     axes.barh(y, share.share, height=height, color=colour)
     if share.low is not None and share.high is not None:
         axes.plot([share.low, share.high], [y, y], color=_INK, linewidth=1.2, alpha=0.75, solid_capstyle="butt")
-    axes.text(1.02, y, f"{share.k}/{share.n}", ha="left", va="center", fontsize=8.5)
+    axes.text(1.02, y, f"{100 * share.share:.0f}", ha="left", va="center", fontsize=8.5)
 
 
 def skill_grid(labels: Sequence[str], skills: Mapping[str, Sequence[Proportion | None]]) -> str:

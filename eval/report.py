@@ -14,6 +14,7 @@ from eval.results import CaseResult, ModelResult, StepScore
 from eval.statistics import (
     FUNNEL,
     METRICS,
+    Estimate,
     Proportion,
     abstention,
     by_skill,
@@ -54,23 +55,24 @@ def write_report(folder: Path, results: Mapping[str, ModelResult], facts: Mappin
 def headline_table(results: Mapping[str, ModelResult]) -> list[list[str]]:
     """The main lines as text: a header row, then one row a metric with one cell a model."""
     models = list(results.values())
-    rows = [["", *(model.label for model in models)]]
+    rows = [[label, *map(_cell, cells)] for label, cells in _headlines(models)]
+    return [["", *(model.label for model in models)], *rows]
+
+
+def _headlines(models: Sequence[ModelResult]) -> Iterator[tuple[str, list[Estimate]]]:
+    """The lines that say how good each model is, each with one figure a model."""
     for metric in METRICS:
-        rows.append([metric.label, *(_cell(summarise(model.cases, metric)) for model in models)])
-        if metric.key == "abstained":
-            decisions = [abstention(model.cases) for model in models]
-            f1 = [
-                f"{percent(each.f1)} ({interval(each.low, each.high)})" if each.f1 is not None else "–"
-                for each in decisions
-            ]
-            rows.append(["Abstention, F1", *f1])
-    return rows
+        if not metric.detail:
+            yield metric.label, [summarise(model.cases, metric) for model in models]
+        elif metric.key == "abstained":
+            yield "Abstention, F1", [abstention(model.cases).f1 for model in models]
 
 
-def _cell(share: Proportion) -> str:
-    if not share.n:
+def _cell(estimate: Estimate) -> str:
+    if estimate.share is None:
         return "–"
-    return f"{share.k}/{share.n} = {percent(share.share)} ({interval(share.low, share.high)})"
+    counts = f"{estimate.k}/{estimate.n} = " if isinstance(estimate, Proportion) else ""
+    return f"{counts}{percent(estimate.share)} ({interval(estimate.low, estimate.high)})"
 
 
 def build_report(results: Mapping[str, ModelResult], facts: Mapping[str, JSON]) -> dict[str, JSON]:
@@ -154,8 +156,7 @@ def draw_charts(models: Sequence[ModelResult]) -> dict[str, str]:
     from eval.charts import share_bars, skill_grid
 
     labels = [model.label for model in models]
-    lines = {metric.label: [summarise(model.cases, metric) for model in models] for metric in METRICS}
-    charts = {"metrics": share_bars(labels, lines, "Shares by metric and model, with 95% intervals")}
+    charts = {"metrics": share_bars(labels, dict(_headlines(models)), "Shares by metric and model, with 95% intervals")}
     funnels = [funnel(model.cases) for model in models]
     stages = {stage: [each.get(stage, proportion(0, 0)) for each in funnels] for _, stage in FUNNEL}
     charts["funnel"] = share_bars(labels, stages, "How far replies get that should be calls, by model")

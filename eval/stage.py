@@ -14,9 +14,10 @@ from core.console import console, progress
 from core.doctor import processor
 from core.errors import UserError
 from core.files import file_hash, value_hash
+from core.memory import peak_memory_gb, reset_peak
 from core.models import materialise, resolve_source
 from core.recipe import Recipe
-from core.stages import Run, Stage, code_hash, need_file, need_stage, peak_memory_gb, read_facts, versions
+from core.stages import Run, Stage, code_hash, need_file, need_stage, read_facts, versions
 from data.build import read_conversations
 from eval.report import headline_table, write_report
 from eval.results import ModelResult, load_results, save_results
@@ -152,6 +153,7 @@ def _evaluate(subject: _Subject, this: Stage, recipe: Recipe, test: Path) -> Mod
         return load_results(target)
     console().print(f"eval: {subject.name}: {stale}")
     this.begin()
+    reset_peak()
     started = time.monotonic()
     conversations = read_conversations(test)
     with _opened(subject) as backend, progress(f"eval {subject.name}") as advance:

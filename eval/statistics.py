@@ -18,24 +18,30 @@ LEVEL = 0.95
 
 
 @dataclass(frozen=True)
-class Proportion:
-    """`k` of `n`, with Wilson's score interval. Nothing is claimed where `n` is 0."""
+class Estimate:
+    """A share between 0 and 1 with its 95% interval; None where nothing is claimed."""
 
-    k: int
-    n: int
     share: float | None
     low: float | None
     high: float | None
 
 
+@dataclass(frozen=True)
+class Proportion(Estimate):
+    """`k` of `n`, with Wilson's score interval. Nothing is claimed where `n` is 0."""
+
+    k: int
+    n: int
+
+
 def proportion(k: int, n: int) -> Proportion:
     """`k` of `n` with the 95% score interval of Wilson (1927)."""
     if n == 0:
-        return Proportion(0, 0, None, None, None)
+        return Proportion(None, None, None, 0, 0)
     from scipy.stats import binomtest
 
     interval = binomtest(k, n).proportion_ci(confidence_level=LEVEL, method="wilson")
-    return Proportion(k, n, k / n, float(interval.low), float(interval.high))
+    return Proportion(k / n, float(interval.low), float(interval.high), k, n)
 
 
 @dataclass(frozen=True)
@@ -46,6 +52,8 @@ class Metric:
     label: str
     meaning: str
     verdict: Callable[[CaseResult], bool | None]
+    detail: bool = False
+    """Half of a story, that of a figure in the headline: a model that never calls has full recall of abstention."""
 
 
 def _each(kinds: Sequence[StepKind], holds: Callable[[StepScore], bool]) -> Callable[[CaseResult], bool | None]:
@@ -92,6 +100,7 @@ METRICS: tuple[Metric, ...] = (
         "No call where none fits",
         "Recall of abstention: no call is made where no skill fits, whatever is said.",
         _each(("abstain",), lambda score: score.abstained),
+        detail=True,
     ),
     Metric(
         "trajectory",
@@ -124,7 +133,7 @@ def funnel(cases: Iterable[CaseResult]) -> dict[str, Proportion]:
     """
     scores = [step.score for case in cases for step in case.steps if step.score.kind in CALL_KINDS]
     counts = {label: sum(getattr(score, name) for score in scores) for name, label in FUNNEL}
-    return {label: Proportion(k, len(scores), k / len(scores), None, None) for label, k in counts.items() if scores}
+    return {label: Proportion(k / len(scores), None, None, k, len(scores)) for label, k in counts.items() if scores}
 
 
 def by_skill(cases: Iterable[CaseResult], metric: Metric) -> dict[str, Proportion]:
@@ -147,10 +156,8 @@ class Abstention:
     wording: Proportion
     """Of the conversations where no skill fits: the reply is the sentence that the prompt asks for."""
     precision: float | None
-    f1: float | None
-    low: float | None
-    high: float | None
-    """95% interval of F1: Wilson's for F* = TP / (TP + FP + FN), carried over by F1 = 2 F* / (1 + F*)."""
+    f1: Estimate
+    """Its interval is Wilson's for F* = TP / (TP + FP + FN), carried over by F1 = 2 F* / (1 + F*)."""
 
 
 def abstention(cases: Sequence[CaseResult]) -> Abstention:
@@ -168,9 +175,7 @@ def abstention(cases: Sequence[CaseResult]) -> Abstention:
         false_abstention=proportion(wrong, len(others)),
         wording=proportion(sum(case.steps[0].score.exact for case in due), len(due)),
         precision=hits / (hits + wrong) if hits + wrong else None,
-        f1=_f1(star.share),
-        low=_f1(star.low),
-        high=_f1(star.high),
+        f1=Estimate(_f1(star.share), _f1(star.low), _f1(star.high)),
     )
 
 

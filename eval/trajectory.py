@@ -1,6 +1,6 @@
 """Run a model through recorded conversations, turn by turn, and score every reply.
 
-All conversations go in step, so that a backend can decode many at once. After a right reply the history
+Conversations go in step where a backend decodes many at once, else one after the other. After a right reply the history
 goes on with the model's own words, after a wrong one with the record's, and in both cases with the
 record's tool results: later turns are measured even where an earlier one failed.
 """
@@ -58,14 +58,15 @@ def evaluate(
             on_progress(known, total)
 
     with ReplyCache(cache) as replies:
-        step = 0
-        while active := [run for run in runs if step < len(run.turns)]:
-            prompts = [run.prompt() for run in active]
-            keys = [_key(dialect, prompt, backend.name, fingerprint) for prompt in prompts]
-            completions = _ask(backend, prompts, keys, step, replies, progress)
-            for run, completion in zip(active, completions, strict=True):
-                run.take(completion)
-            step += 1
+        for together in [runs] if backend.batched else [[run] for run in runs]:
+            step = 0
+            while active := [run for run in together if step < len(run.turns)]:
+                prompts = [run.prompt() for run in active]
+                keys = [_key(dialect, prompt, backend.name, fingerprint) for prompt in prompts]
+                completions = _ask(backend, prompts, keys, step, replies, progress)
+                for run, completion in zip(active, completions, strict=True):
+                    run.take(completion)
+                step += 1
     return [run.result() for run in runs]
 
 

@@ -8,9 +8,10 @@ from pathlib import Path
 
 from core.console import console
 from core.files import atomic_write_json, atomic_write_text, file_hash
+from core.memory import peak_memory_gb
 from core.models import load_tokenizer
 from core.recipe import Recipe
-from core.stages import Run, Stage, code_hash, need_stage, peak_memory_gb, versions
+from core.stages import Run, Stage, code_hash, need_stage, versions
 from data.build import read_conversations
 from export.bundle import write_bundle
 from export.card import card

@@ -29,6 +29,10 @@ class Backend(Protocol):
     """A model that can be asked, greedily, for the next assistant turn."""
 
     name: str
+    batched: bool
+    """Whether many conversations are decoded at once. If not, a conversation's next turn is cheapest right after
+    the one before, whose keys and values are still there.
+    """
 
     def complete(self, conversations: Sequence[Conversation], on_done: OnDone | None = None) -> list[Completion]:
         """The next assistant turn of each conversation, in the given order."""

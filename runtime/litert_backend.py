@@ -43,6 +43,8 @@ class Speed:
 class LiteRTBackend:
     """A bundle, loaded once; close it, or use it as a context manager."""
 
+    batched = False
+
     def __init__(
         self,
         bundle: Path,

@@ -28,6 +28,8 @@ Prefix = tuple[int, ...]
 class TransformersBackend:
     """A causal language model of transformers, asked in batches."""
 
+    batched = True
+
     def __init__(
         self,
         model: Any,

@@ -15,12 +15,11 @@ from data.build import CLOSED_VALUES, build, check_disjoint, read_conversations
 from data.phrases import CORES
 from data.phrases_none import NONE_CORES
 from data.skill_results import run_js_result
-from data.units import SPELLINGS
 from data.values import SPLITS, Split, split_of
 from hermes import Conversation, dumps, get_dialect, text_of, validate_conversation
 from hermes.gallery_tools import GALLERY_TOOLS, NO_SKILL_ANSWER
 
-COUNTS: dict[Split, int] = {"train": 360, "validation": 72, "test": 180}
+COUNTS: dict[Split, int] = {"train": 360, "validation": 72, "test": 192}
 
 
 @pytest.fixture(scope="module")
@@ -96,8 +95,8 @@ def test_no_slot_is_left_unfilled(conversations: list[Conversation]) -> None:
 def test_kinds_and_skills_are_balanced(splits: dict[Split, list[Conversation]]) -> None:
     for split, rows in splits.items():
         skills = Counter(conversation.notes["skill"] for conversation in rows)
-        assert skills.pop(None) == COUNTS[split] // 6
-        assert skills == dict.fromkeys(SKILL_NAMES, COUNTS[split] * 5 // 18)
+        assert skills.pop(None) == COUNTS[split] * 9 // 24
+        assert skills == dict.fromkeys(SKILL_NAMES, COUNTS[split] * 5 // 24)
 
 
 def test_few_prompts_serve_many_conversations(conversations: list[Conversation]) -> None:
@@ -138,8 +137,7 @@ def test_open_values_stand_in_the_request_as_in_the_call(calls: list[Conversatio
     for conversation in calls:
         request = conversation.messages[1].content
         for key, value in conversation.notes["values"].items():
-            shown = [value, *SPELLINGS[value]] if key in ("from", "to") else [str(value)]
-            assert any(text in request for text in shown), (request, key)
+            assert str(value) in request, (request, key)
 
 
 def test_results_are_what_the_phone_answers(calls: list[Conversation]) -> None:

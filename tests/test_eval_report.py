@@ -14,7 +14,7 @@ from eval.comparison import agreement, newcombe_paired, paired
 from eval.page import fence, flat, interval, percent, points, probability, visible
 from eval.report import build_report, headline_table, write_report
 from eval.results import NO_CALL, CaseResult, ModelResult, StepKind, StepResult, StepScore
-from eval.statistics import METRICS, abstention, by_skill, confusion, funnel, latency, proportion, summarise
+from eval.statistics import METRICS, Estimate, abstention, by_skill, confusion, funnel, latency, proportion, summarise
 from hermes import ToolCall
 
 BY_KEY = {metric.key: metric for metric in METRICS}
@@ -91,15 +91,16 @@ def test_a_model_that_never_calls_has_full_recall_and_a_low_f1() -> None:
     assert (found.false_abstention.k, found.false_abstention.n) == (8, 8)
     assert (found.wording.k, found.wording.n) == (1, 2)
     assert found.precision == pytest.approx(0.2)
-    assert found.f1 == pytest.approx(1 / 3)
+    assert found.f1.share == pytest.approx(1 / 3)
     star = proportion(2, 10)
     assert star.low is not None
-    assert found.low == pytest.approx(2 * star.low / (1 + star.low))
+    assert found.f1.low == pytest.approx(2 * star.low / (1 + star.low))
 
 
 def test_abstention_without_cases_claims_nothing() -> None:
     found = abstention([call("1")])
-    assert (found.f1, found.low, found.precision, found.recall.share) == (None, None, None, None)
+    assert found.f1 == Estimate(None, None, None)
+    assert (found.precision, found.recall.share) == (None, None)
 
 
 def test_paired_comparison() -> None:
@@ -264,7 +265,7 @@ def test_missing_models_are_missing_columns(tmp_path: Path, names: list[str]) ->
     table = headline_table(chosen)
     assert table[0] == ["", *(model.label for model in chosen.values())]
     assert {len(row) for row in table} == {1 + len(names)}
-    assert [row[0] for row in table[1:]] == [*(m.label for m in METRICS[:-1]), "Abstention, F1", METRICS[-1].label]
+    assert [row[0] for row in table[1:]] == [*(m.label for m in METRICS[:-2]), "Abstention, F1", METRICS[-1].label]
 
 
 def test_a_model_without_abstentions_or_cases(tmp_path: Path) -> None:

@@ -51,6 +51,7 @@ class Scripted:
     """A backend that answers by conversation and step, and remembers what it was asked."""
 
     name = "scripted"
+    batched = True
 
     def __init__(self, changes: dict[tuple[str, int], str | Completion] | None = None, silent: bool = False) -> None:
         self.replies: dict[tuple[str, int], str | Completion] = {**REPLIES, **(changes or {})}
@@ -82,6 +83,14 @@ def test_a_model_that_does_everything_right() -> None:
     assert [step.expected for step in call.steps] == [REPLIES["call", 0], REPLIES["call", 1], "5 km is 3.11 miles."]
     assert [step.called for step in call.steps] == ["load_skill", "run_js", "no call"]
     assert progress == [(1, 4), (2, 4), (3, 4), (4, 4)]
+
+
+def test_a_backend_that_answers_one_at_a_time_is_asked_conversation_by_conversation() -> None:
+    backend = Scripted()
+    backend.batched = False
+    call, none = evaluate(backend, [CALL, NONE], "hermes")
+    assert [conversation.id for conversation in backend.asked] == ["call", "call", "call", "none"]
+    assert call.trajectory and none.trajectory
 
 
 def test_all_conversations_go_in_step() -> None:

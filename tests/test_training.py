@@ -49,10 +49,11 @@ def toy(*rows: tuple[list[int], list[int]]) -> list[Example]:
 
 
 def test_collate_masks_padding_by_length_and_never_by_id() -> None:
-    batch = collate(toy(([5, 11, 12, 2], [IGNORED, 11, 12, 2]), ([5, 2], [IGNORED, 2])), share_prefix=False)
-    assert batch.input_ids.tolist() == [[5, 11, 12, 2], [5, 2, 0, 0]]
-    assert batch.attention_mask.tolist() == [[1, 1, 1, 1], [1, 1, 0, 0]]
-    assert batch.labels.tolist() == [[IGNORED, 11, 12, 2], [IGNORED, 2, IGNORED, IGNORED]]
+    batch = collate(toy(([5, 11, 12, 2], [IGNORED, 11, 12, 2]), ([5, 9, 2], [IGNORED, 9, 2])), share_prefix=False)
+    (rows,) = batch.parts
+    assert rows.input_ids.tolist() == [[5, 11, 12, 2], [5, 9, 2, 0]]
+    assert rows.attention_mask.tolist() == [[1, 1, 1, 1], [1, 1, 1, 0]]
+    assert rows.labels.tolist() == [[IGNORED, 11, 12, 2], [IGNORED, 9, 2, IGNORED]]
 
 
 def test_the_shared_prefix_stops_short_of_the_position_that_predicts_a_label() -> None:
@@ -60,8 +61,15 @@ def test_the_shared_prefix_stops_short_of_the_position_that_predicts_a_label() -
     alike = toy(([7, 8, 9, 3, 4], [none, none, none, 3, 4]), ([7, 8, 9, 3, 5], [none, none, none, 3, 5]))
     batch = collate(alike)
     assert batch.prefix.tolist() == [7, 8]
-    assert batch.input_ids.tolist() == [[9, 3, 4], [9, 3, 5]]
+    assert batch.parts[0].input_ids.tolist() == [[9, 3, 4], [9, 3, 5]]
     assert collate(toy(([7, 8], [none, 8]), ([6, 8], [none, 8]))).prefix.tolist() == []
+
+
+def test_rows_of_very_different_length_stand_in_parts_of_their_own() -> None:
+    lengths = [4, 30, 9, 16, 31, 8]
+    batch = collate(toy(*(([7, *range(10, 10 + length)], [IGNORED] * length + [5]) for length in lengths)))
+    assert batch.prefix.shape == (3,)
+    assert [part.attention_mask.sum(1).tolist() for part in batch.parts] == [[29, 28], [14], [7, 6], [2]]
 
 
 def test_plan_holds_every_example_once_an_epoch_and_never_mixes_system_turns(examples: list[Example]) -> None:
@@ -92,10 +100,9 @@ def test_shared_prefix_and_selective_logits_change_neither_loss_nor_gradient(
         lambda norm, x: torch.nn.functional.rms_norm(x, x.shape[-1:], norm.weight, norm.variance_epsilon),
     )
     rows = [examples[index] for index in plan(examples, 5, 1, 0)[0]]
-    assert len(rows) > 2
     ours, reference = llama(tiny_llama, dtype), llama(tiny_llama, dtype)
     loss, count = labelled_loss(ours, collate(rows))
-    assert collate(rows).prefix.numel() > 400
+    assert collate(rows).prefix.numel() > 400 and len(collate(rows).parts) == 2
     loss.backward()
     expected, labels = 0.0, 0
     for row in rows:

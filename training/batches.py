@@ -18,7 +18,7 @@ def plan(examples: Sequence[Example], batch_size: int, epochs: int, seed: int) -
     """Indices of the examples of every step of a run, in order; a pure function of its arguments.
 
     Each epoch is shuffled. Only examples with the same system turn share a batch, so that it is computed
-    once. They are not sorted by length: length tells whether a conversation holds calls, and batches of
+    once. Batches are not made of one length: length tells whether a conversation holds calls, and batches of
     refusals alone teach the model to refuse (tried: it then never loaded a skill).
     """
     steps: list[list[int]] = []
@@ -43,11 +43,9 @@ def _by_system_turn(examples: Sequence[Example], order: Sequence[int]) -> list[l
 
 
 @dataclass(frozen=True)
-class Batch:
-    """Examples that begin alike: the shared prefix once, and what follows it row by row."""
+class Rows:
+    """Examples of about one length, without the prefix that they share."""
 
-    prefix: torch.Tensor
-    """int64, [shared]; empty if nothing is shared. Holds no label."""
     input_ids: torch.Tensor
     """int64, [rows, longest], right-padded."""
     attention_mask: torch.Tensor
@@ -55,25 +53,48 @@ class Batch:
     labels: torch.Tensor
     """int64, [rows, longest]; not shifted."""
 
+    def to(self, device: torch.device) -> Rows:
+        """The rows on `device`."""
+        return Rows(self.input_ids.to(device), self.attention_mask.to(device), self.labels.to(device))
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Examples that begin alike: the shared prefix once, and what follows it row by row."""
+
+    prefix: torch.Tensor
+    """int64, [shared]; empty if nothing is shared. Holds no label."""
+    parts: tuple[Rows, ...]
+    """Longest rows first; a row is more than half as long as the first of its part."""
+
     def to(self, device: torch.device) -> Batch:
         """The batch on `device`."""
-        return Batch(
-            self.prefix.to(device),
-            self.input_ids.to(device),
-            self.attention_mask.to(device),
-            self.labels.to(device),
-        )
+        return Batch(self.prefix.to(device), tuple(part.to(device) for part in self.parts))
 
 
 def collate(examples: Sequence[Example], share_prefix: bool = True) -> Batch:
     """Lay `examples` out as one batch.
 
-    Padding is masked by length, never by token id, so an end-of-turn token keeps its label even where
-    it is also the padding token.
+    A refusal is a tenth as long as a conversation with calls, so that rows of very different length stand in
+    parts of their own: padding them to one length would be a good part of a step.
     """
     import torch
 
     shared = _shared_length(examples) if share_prefix and len(examples) > 1 else 0
+    parts: list[list[Example]] = []
+    for example in sorted(examples, key=lambda each: -len(each.input_ids)):
+        if parts and 2 * (len(example.input_ids) - shared) > len(parts[-1][0].input_ids) - shared:
+            parts[-1].append(example)
+        else:
+            parts.append([example])
+    prefix = torch.tensor(examples[0].input_ids[:shared], dtype=torch.long)
+    return Batch(prefix, tuple(_rows(part, shared) for part in parts))
+
+
+def _rows(examples: Sequence[Example], shared: int) -> Rows:
+    """Padding is masked by length, never by token id: an end of turn keeps its label even where it also pads."""
+    import torch
+
     longest = max(len(example.input_ids) for example in examples) - shared
     input_ids = torch.zeros(len(examples), longest, dtype=torch.long)
     attention_mask = torch.zeros_like(input_ids)
@@ -83,7 +104,7 @@ def collate(examples: Sequence[Example], share_prefix: bool = True) -> Batch:
         input_ids[row, :length] = torch.tensor(example.input_ids[shared:])
         attention_mask[row, :length] = 1
         labels[row, :length] = torch.tensor(example.labels[shared:])
-    return Batch(torch.tensor(examples[0].input_ids[:shared], dtype=torch.long), input_ids, attention_mask, labels)
+    return Rows(input_ids, attention_mask, labels)
 
 
 def _shared_length(examples: Sequence[Example]) -> int:

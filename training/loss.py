@@ -4,19 +4,22 @@
   large vocabulary is a good part of a step.
 * A shared prefix once: conversations with the same system turn and tools are one batch; the prefix's
   keys and values are computed once and expanded to the rows, and gradients flow back through them.
+* Rows of about one length together: what pads a short row is computed and thrown away.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from copy import copy
 from typing import TYPE_CHECKING, Any
 
 from data.tokenise import IGNORED
-from training.batches import Batch
+from training.batches import Batch, Rows
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
+    from transformers import Cache
 
 
 @contextmanager
@@ -55,26 +58,42 @@ def labelled_loss(model: nn.Module, batch: Batch) -> tuple[Tensor, int]:
         Position t predicts label t + 1.
     """
     import torch
-    from torch.nn.functional import cross_entropy, pad
 
-    rows, length = batch.input_ids.shape
     shared = batch.prefix.shape[0]
-    cache = None
+    prefix = None
     if shared:
         nowhere = torch.zeros(1, shared, dtype=torch.bool, device=batch.prefix.device)
         with logits_at(model, nowhere):
-            cache = model(input_ids=batch.prefix[None], use_cache=True).past_key_values
-        cache.batch_repeat_interleave(rows)
-    predicts = pad(batch.labels[:, 1:] != IGNORED, (0, 1))
-    targets = batch.labels[:, 1:][predicts[:, :-1]]
-    positions = torch.arange(shared, shared + length, device=batch.input_ids.device)
+            prefix = model(input_ids=batch.prefix[None], use_cache=True).past_key_values
+    losses = [_rows_loss(model, part, prefix, shared) for part in batch.parts]
+    return torch.stack([loss for loss, _ in losses]).sum(), sum(labels for _, labels in losses)
+
+
+def _rows_loss(model: nn.Module, part: Rows, prefix: Cache | None, shared: int) -> tuple[Tensor, int]:
+    """Summed cross entropy of `part` and its labels, after the `shared` tokens whose keys and values are `prefix`."""
+    import torch
+    from torch.nn.functional import cross_entropy, pad
+
+    rows, length = part.input_ids.shape
+    cache = _repeated(prefix, rows) if prefix is not None else None
+    predicts = pad(part.labels[:, 1:] != IGNORED, (0, 1))
+    targets = part.labels[:, 1:][predicts[:, :-1]]
+    positions = torch.arange(shared, shared + length, device=part.input_ids.device)
     with logits_at(model, predicts):
         logits = model(
-            input_ids=batch.input_ids,
-            attention_mask=pad(batch.attention_mask, (shared, 0), value=1),
+            input_ids=part.input_ids,
+            attention_mask=pad(part.attention_mask, (shared, 0), value=1),
             position_ids=positions.expand(rows, length),
             past_key_values=cache,
             use_cache=cache is not None,
         ).logits[0]
     logits = logits.to(torch.promote_types(logits.dtype, torch.float32))
     return cross_entropy(logits, targets, reduction="sum"), targets.numel()
+
+
+def _repeated(prefix: Cache, rows: int) -> Cache:
+    """A cache of its own for each part: `prefix`, a row, as `rows` rows that gradients flow back from."""
+    cache = copy(prefix)
+    cache.layers = [copy(layer) for layer in prefix.layers]
+    cache.batch_repeat_interleave(rows)
+    return cache

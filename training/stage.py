@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 from core.console import console, progress
 from core.errors import UserError
 from core.files import atomic_write_text, file_hash
+from core.memory import peak_memory_gb
 from core.models import load_model, load_tokenizer, materialise, resolve_source
 from core.recipe import Recipe
-from core.stages import Run, Stage, code_hash, need_stage, peak_memory_gb, versions
+from core.stages import Run, Stage, code_hash, need_stage, versions
 from data.build import read_conversations
 from data.tokenise import Example, tokenise
 from hermes import dumps, get_dialect
