@@ -66,6 +66,10 @@ class TrainingSettings(_Section):
     """How often each conversation is trained on."""
     batch_size: int = Field(4, ge=1)
     """Conversations a step."""
+    part_tokens: int = Field(1280, ge=1)
+    """Tokens that go forward and back at a time, after what a step's conversations share; at least one conversation.
+    Fewer take less memory; the gradient is the same.
+    """
     max_length: int = Field(2048, ge=16)
     """Tokens; a longer conversation is refused, named in `rejected.jsonl`, never cut."""
     max_gradient_norm: float = Field(1.0, gt=0)

@@ -35,14 +35,19 @@ _LISTINGS: tuple[tuple[str, ...], ...] = (
 )
 """Skill lists that the prompts show. They are few, since conversations with one prompt are trained together."""
 
-_Plan = Literal["call", "near", "far", "unlisted"]
-_BLOCK: tuple[tuple[_Plan, str | None], ...] = (
-    *(("call", name) for name in SKILL_NAMES for _ in range(5)),
-    *((plan, None) for plan in ("near", "far", "unlisted") for _ in range(3)),
-)
-"""What 24 conversations in a row are, in shuffled order: 15 calls, 9 requests without a skill.
+_Plan = Literal["call", "opening", "near", "far", "unlisted"]
+_Block = tuple[tuple[_Plan, str | None], ...]
+_NONE: _Block = tuple((plan, None) for plan in ("near", "far", "unlisted") for _ in range(2))
+_BLOCKS: dict[Split, _Block] = {
+    "train": (*((plan, name) for plan in ("call", "opening") for name in SKILL_NAMES for _ in range(3)), *_NONE),
+    "validation": (*(("call", name) for name in SKILL_NAMES for _ in range(6)), *_NONE),
+    "test": (*(("call", name) for name in SKILL_NAMES for _ in range(6)), *_NONE),
+}
+"""What 24 conversations in a row are, in shuffled order: 18 that a skill serves, 6 that none does.
 
-With 3 refusals to 15 calls the model called something for most requests that no skill serves.
+Fewer refusals, and the model calls something for most requests that no skill serves; more, and it refuses what it
+should do. An opening ends with `load_skill`: which skill a request needs takes many phrasings to learn, what
+follows takes few, and is ten times as long.
 """
 
 _TRIES = 200
@@ -83,12 +88,12 @@ def _plans(split: Split, seed: int) -> Iterator[tuple[_Plan, str | None]]:
     """What each conversation is, without end."""
     rng = random.Random(f"{seed}/{split}/plans")
     while True:
-        yield from rng.sample(_BLOCK, len(_BLOCK))
+        yield from rng.sample(_BLOCKS[split], len(_BLOCKS[split]))
 
 
 def _make(identity: str, split: Split, plan: _Plan, skill: str | None, rng: random.Random) -> Conversation:
-    if plan == "call" and skill is not None:
-        return _call_conversation(identity, split, skill, rng)
+    if skill is not None:
+        return _call_conversation(identity, split, skill, rng, opening=plan == "opening")
     if plan == "unlisted":
         asked = rng.choice(SKILL_NAMES)
         listing = rng.choice([names for names in _LISTINGS if asked not in names])
@@ -100,17 +105,20 @@ def _make(identity: str, split: Split, plan: _Plan, skill: str | None, rng: rand
     return _conversation(identity, messages, request, None, dict(request.values), [NO_SKILL_ANSWER])
 
 
-def _call_conversation(identity: str, split: Split, skill: str, rng: random.Random) -> Conversation:
+def _call_conversation(identity: str, split: Split, skill: str, rng: random.Random, opening: bool) -> Conversation:
     pairs = [names for names in _LISTINGS if skill in names and len(names) == 2]
     whole = [names for names in _LISTINGS if len(names) == len(SKILL_NAMES)]
     listing = rng.choice(pairs if rng.random() < 0.3 else whole)
     request = _skill_request(skill, split, rng)
+    load = Message("assistant", calls=(ToolCall("load_skill", {"skill_name": skill}),))
+    if opening:
+        return _conversation(identity, (*_opening(listing, request), load), request, skill, dict(request.values), [])
     fields = _fields(skill, request.values)
     call, result = _call_and_result(skill, dumps(fields))
     answer, facts = _answer(skill, request.values, result)
     messages = (
         *_opening(listing, request),
-        Message("assistant", calls=(ToolCall("load_skill", {"skill_name": skill}),)),
+        load,
         Message("tool", _skills()[skill].load_result(), name="load_skill"),
         Message("assistant", calls=(call,)),
         Message("tool", result, name=call.name),
@@ -133,7 +141,7 @@ def _conversation(
     facts: list[str],
 ) -> Conversation:
     notes = {
-        "kind": "none" if skill is None else "call",
+        "kind": "none" if skill is None else "call" if facts else "opening",
         "skill": skill,
         "template": request.template,
         "values": values,

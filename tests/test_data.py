@@ -16,7 +16,7 @@ from data.phrases import CORES
 from data.phrases_none import NONE_CORES
 from data.skill_results import run_js_result
 from data.values import SPLITS, Split, split_of
-from hermes import Conversation, dumps, get_dialect, text_of, validate_conversation
+from hermes import Conversation, ToolCall, dumps, get_dialect, text_of, validate_conversation
 from hermes.gallery_tools import GALLERY_TOOLS, NO_SKILL_ANSWER
 
 COUNTS: dict[Split, int] = {"train": 360, "validation": 72, "test": 192}
@@ -95,8 +95,17 @@ def test_no_slot_is_left_unfilled(conversations: list[Conversation]) -> None:
 def test_kinds_and_skills_are_balanced(splits: dict[Split, list[Conversation]]) -> None:
     for split, rows in splits.items():
         skills = Counter(conversation.notes["skill"] for conversation in rows)
-        assert skills.pop(None) == COUNTS[split] * 9 // 24
-        assert skills == dict.fromkeys(SKILL_NAMES, COUNTS[split] * 5 // 24)
+        assert skills.pop(None) == COUNTS[split] * 6 // 24
+        assert skills == dict.fromkeys(SKILL_NAMES, COUNTS[split] * 6 // 24)
+
+
+def test_openings_are_for_training_alone_and_end_with_the_first_call(splits: dict[Split, list[Conversation]]) -> None:
+    for split, rows in splits.items():
+        openings = [row for row in rows if row.notes["kind"] == "opening"]
+        assert len(openings) == (COUNTS[split] * 9 // 24 if split == "train" else 0)
+        for row in openings:
+            assert [message.role for message in row.messages] == ["system", "user", "assistant"]
+            assert row.messages[-1].calls == (ToolCall("load_skill", {"skill_name": row.notes["skill"]}),)
 
 
 def test_few_prompts_serve_many_conversations(conversations: list[Conversation]) -> None:
@@ -108,7 +117,7 @@ def test_a_called_skill_is_listed_and_a_refused_one_is_not(conversations: list[C
     for conversation in conversations:
         asked = conversation.notes["template"].split("/")[0]
         listed = f'Skill name: "{asked}"' in conversation.messages[0].content
-        assert listed == (conversation.notes["kind"] == "call")
+        assert listed == (conversation.notes["kind"] != "none")
         if not listed:
             refused[asked] += 1
             assert [message.role for message in conversation.messages] == ["system", "user", "assistant"]
@@ -160,7 +169,8 @@ def test_results_are_what_the_phone_answers(calls: list[Conversation]) -> None:
 def test_the_answer_holds_the_facts(conversations: list[Conversation]) -> None:
     for conversation in conversations:
         facts = conversation.notes["facts"]
-        assert facts and all(fact in conversation.messages[-1].content for fact in facts)
+        assert bool(facts) == (conversation.notes["kind"] != "opening")
+        assert all(fact in conversation.messages[-1].content for fact in facts)
 
 
 def test_conversations_stay_short(conversations: list[Conversation]) -> None:

@@ -21,7 +21,7 @@ from training.adapter import attach, merge
 from training.batches import collate, plan
 from training.checkpoint import trainable
 from training.loop import fit, learning_rate
-from training.loss import labelled_loss
+from training.loss import add_gradient, labelled_loss
 
 DIALECT = get_dialect("hermes")
 
@@ -49,7 +49,7 @@ def toy(*rows: tuple[list[int], list[int]]) -> list[Example]:
 
 
 def test_collate_masks_padding_by_length_and_never_by_id() -> None:
-    batch = collate(toy(([5, 11, 12, 2], [IGNORED, 11, 12, 2]), ([5, 9, 2], [IGNORED, 9, 2])), share_prefix=False)
+    batch = collate(toy(([5, 11, 12, 2], [IGNORED, 11, 12, 2]), ([5, 9, 2], [IGNORED, 9, 2])), 1000, share_prefix=False)
     (rows,) = batch.parts
     assert rows.input_ids.tolist() == [[5, 11, 12, 2], [5, 9, 2, 0]]
     assert rows.attention_mask.tolist() == [[1, 1, 1, 1], [1, 1, 1, 0]]
@@ -59,17 +59,24 @@ def test_collate_masks_padding_by_length_and_never_by_id() -> None:
 def test_the_shared_prefix_stops_short_of_the_position_that_predicts_a_label() -> None:
     none = IGNORED
     alike = toy(([7, 8, 9, 3, 4], [none, none, none, 3, 4]), ([7, 8, 9, 3, 5], [none, none, none, 3, 5]))
-    batch = collate(alike)
+    batch = collate(alike, 1000)
     assert batch.prefix.tolist() == [7, 8]
     assert batch.parts[0].input_ids.tolist() == [[9, 3, 4], [9, 3, 5]]
-    assert collate(toy(([7, 8], [none, 8]), ([6, 8], [none, 8]))).prefix.tolist() == []
+    assert collate(toy(([7, 8], [none, 8]), ([6, 8], [none, 8])), 1000).prefix.tolist() == []
 
 
 def test_rows_of_very_different_length_stand_in_parts_of_their_own() -> None:
     lengths = [4, 30, 9, 16, 31, 8]
-    batch = collate(toy(*(([7, *range(10, 10 + length)], [IGNORED] * length + [5]) for length in lengths)))
+    batch = collate(toy(*(([7, *range(10, 10 + length)], [IGNORED] * length + [5]) for length in lengths)), 1000)
     assert batch.prefix.shape == (3,)
     assert [part.attention_mask.sum(1).tolist() for part in batch.parts] == [[29, 28], [14], [7, 6], [2]]
+
+
+@pytest.mark.parametrize(("limit", "rows"), [(1000, [5]), (60, [2, 2, 1]), (59, [1] * 5), (1, [1] * 5)])
+def test_a_part_has_at_most_so_many_tokens_or_one_row(limit: int, rows: list[int]) -> None:
+    batch = collate(toy(*(([7, last, *range(10, 39)], [IGNORED] * 30 + [5]) for last in range(5))), limit)
+    assert batch.prefix.tolist() == [7]
+    assert [len(part.input_ids) for part in batch.parts] == rows
 
 
 def test_plan_holds_every_example_once_an_epoch_and_never_mixes_system_turns(examples: list[Example]) -> None:
@@ -101,9 +108,10 @@ def test_shared_prefix_and_selective_logits_change_neither_loss_nor_gradient(
     )
     rows = [examples[index] for index in plan(examples, 5, 1, 0)[0]]
     ours, reference = llama(tiny_llama, dtype), llama(tiny_llama, dtype)
-    loss, count = labelled_loss(ours, collate(rows))
-    assert collate(rows).prefix.numel() > 400 and len(collate(rows).parts) == 2
-    loss.backward()
+    batch = collate(rows, 1000)
+    assert batch.prefix.numel() > 400 and len(batch.parts) == 3
+    loss, count = add_gradient(ours, batch, 1.0)
+    assert labelled_loss(ours, batch) == (pytest.approx(loss, rel=tolerance), count)
     expected, labels = 0.0, 0
     for row in rows:
         targets = torch.tensor(row.labels)
@@ -114,7 +122,7 @@ def test_shared_prefix_and_selective_logits_change_neither_loss_nor_gradient(
         value.backward()
         expected, labels = expected + value.item(), labels + row.label_count
     assert count == labels
-    assert loss.item() == pytest.approx(expected, rel=tolerance)
+    assert loss == pytest.approx(expected, rel=tolerance)
     for (name, weight), other in zip(ours.named_parameters(), reference.parameters(), strict=True):
         assert weight.grad is not None and other.grad is not None
         difference = (weight.grad - other.grad).norm() / other.grad.norm()

@@ -72,8 +72,8 @@ class Batch:
         return Batch(self.prefix.to(device), tuple(part.to(device) for part in self.parts))
 
 
-def collate(examples: Sequence[Example], share_prefix: bool = True) -> Batch:
-    """Lay `examples` out as one batch.
+def collate(examples: Sequence[Example], part_tokens: int, share_prefix: bool = True) -> Batch:
+    """Lay `examples` out as one batch, in parts of at most `part_tokens` tokens, padding included, or one row.
 
     A refusal is a tenth as long as a conversation with calls, so that rows of very different length stand in
     parts of their own: padding them to one length would be a good part of a step.
@@ -83,7 +83,9 @@ def collate(examples: Sequence[Example], share_prefix: bool = True) -> Batch:
     shared = _shared_length(examples) if share_prefix and len(examples) > 1 else 0
     parts: list[list[Example]] = []
     for example in sorted(examples, key=lambda each: -len(each.input_ids)):
-        if parts and 2 * (len(example.input_ids) - shared) > len(parts[-1][0].input_ids) - shared:
+        longest = len(parts[-1][0].input_ids) - shared if parts else 0
+        alike = 2 * (len(example.input_ids) - shared) > longest
+        if parts and alike and (len(parts[-1]) + 1) * longest <= part_tokens:
             parts[-1].append(example)
         else:
             parts.append([example])

@@ -16,7 +16,7 @@ from data.tokenise import Example
 from training import checkpoint
 from training.batches import collate, plan
 from training.checkpoint import Progress, trainable
-from training.loss import labelled_loss
+from training.loss import add_gradient, labelled_loss
 
 if TYPE_CHECKING:
     from torch import nn
@@ -75,7 +75,7 @@ def fit(
     for step in range(before.step, len(schedule.batches)):
         point = _step(model, optimizer, train, schedule, step, settings)
         if step + 1 in schedule.validate_after:
-            point["validation_loss"] = mean_loss(model, validation, settings.batch_size)
+            point["validation_loss"] = mean_loss(model, validation, settings)
         history.append(point)
         if (step + 1) % _RELEASE_EVERY == 0:
             release_freed()
@@ -123,30 +123,28 @@ def _step(
     for group in optimizer.param_groups:
         group["lr"] = rate
     device = next(model.parameters()).device
-    loss, labels = labelled_loss(model, collate([train[index] for index in schedule.batches[step]]).to(device))
-    (loss / schedule.labels_per_step).backward()  # type: ignore[no-untyped-call]
+    batch = collate([train[index] for index in schedule.batches[step]], settings.part_tokens).to(device)
+    loss, labels = add_gradient(model, batch, 1 / schedule.labels_per_step)
     norm = torch.nn.utils.clip_grad_norm_(trainable(model).values(), settings.max_gradient_norm)
-    if not (math.isfinite(loss.item()) and math.isfinite(norm)):
+    if not (math.isfinite(loss) and math.isfinite(norm)):
         raise UserError(
             f"training: the loss or its gradient is not finite at step {step + 1}; lower training.learning_rate "
             f"({settings.learning_rate}), or set training.precision to float32"
         )
     optimizer.step()
     optimizer.zero_grad(set_to_none=True)
-    return {"step": step + 1, "loss": loss.item() / labels, "learning_rate": rate, "gradient_norm": float(norm)}
+    return {"step": step + 1, "loss": loss / labels, "learning_rate": rate, "gradient_norm": float(norm)}
 
 
-def mean_loss(model: nn.Module, examples: Sequence[Example], batch_size: int) -> float:
+def mean_loss(model: nn.Module, examples: Sequence[Example], settings: TrainingSettings) -> float:
     """Mean cross entropy per label over `examples`, without dropout or gradient."""
-    import torch
-
     device = next(model.parameters()).device
     was_training = model.training
     model.eval()
     total, count = 0.0, 0
-    with torch.no_grad():
-        for indices in plan(examples, batch_size, epochs=1, seed=0):
-            loss, labels = labelled_loss(model, collate([examples[index] for index in indices]).to(device))
-            total, count = total + float(loss), count + labels
+    for indices in plan(examples, settings.batch_size, epochs=1, seed=0):
+        batch = collate([examples[index] for index in indices], settings.part_tokens)
+        loss, labels = labelled_loss(model, batch.to(device))
+        total, count = total + loss, count + labels
     model.train(was_training)
     return total / count

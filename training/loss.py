@@ -9,7 +9,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from copy import copy
 from typing import TYPE_CHECKING, Any
@@ -46,27 +46,59 @@ def logits_at(model: nn.Module, positions: Tensor) -> Iterator[None]:
         handle.remove()
 
 
-def labelled_loss(model: nn.Module, batch: Batch) -> tuple[Tensor, int]:
-    """Sum of the cross entropy over the labelled tokens, and how many there are.
+def labelled_loss(model: nn.Module, batch: Batch) -> tuple[float, int]:
+    """Sum of the cross entropy over the labelled tokens, and how many there are; nothing is kept for a gradient.
 
     Args:
         model: a causal language model.
         batch: rows that share a prefix, possibly empty; see `training.batches.collate`.
 
     Returns:
-        A scalar with gradient (float32, or float64 for a model in that), and the count it sums over.
-        Position t predicts label t + 1.
+        The sum, in float32 (float64 for a model in that), and the count that it sums over. Position t predicts
+        label t + 1.
     """
     import torch
 
+    with torch.no_grad():
+        prefix = _prefix(model, batch)
+        losses = [_rows_loss(model, part, prefix, batch.prefix.shape[0]) for part in batch.parts]
+    return sum(loss.item() for loss, _ in losses), sum(labels for _, labels in losses)
+
+
+def add_gradient(model: nn.Module, batch: Batch, scale: float) -> tuple[float, int]:
+    """As `labelled_loss`, and adds the gradient of the sum times `scale` to the parameters'.
+
+    One part after the other goes forward and back, down to the prefix's keys and values; these go back once,
+    with what all parts left there. So memory holds the prefix and one part, whatever the batch.
+    """
+    import torch
+
+    prefix = _prefix(model, batch)
+    ends = [] if prefix is None else [tensor for layer in prefix.layers for tensor in (layer.keys, layer.values)]
+    starts = [tensor.detach().requires_grad_() for tensor in ends]
+    if prefix is not None:
+        prefix = _with_tensors(prefix, starts)
+    total, count = 0.0, 0
+    for part in batch.parts:
+        loss, labels = _rows_loss(model, part, prefix, batch.prefix.shape[0])
+        (loss * scale).backward()  # type: ignore[no-untyped-call]
+        total, count = total + loss.item(), count + labels
+    if any(tensor.requires_grad for tensor in ends):
+        torch.autograd.backward(ends, [start.grad for start in starts])
+    return total, count
+
+
+def _prefix(model: nn.Module, batch: Batch) -> Cache | None:
+    """Keys and values of the batch's prefix, one row; None if the batch has none."""
+    import torch
+
     shared = batch.prefix.shape[0]
-    prefix = None
-    if shared:
-        nowhere = torch.zeros(1, shared, dtype=torch.bool, device=batch.prefix.device)
-        with logits_at(model, nowhere):
-            prefix = model(input_ids=batch.prefix[None], use_cache=True).past_key_values
-    losses = [_rows_loss(model, part, prefix, shared) for part in batch.parts]
-    return torch.stack([loss for loss, _ in losses]).sum(), sum(labels for _, labels in losses)
+    if not shared:
+        return None
+    nowhere = torch.zeros(1, shared, dtype=torch.bool, device=batch.prefix.device)
+    with logits_at(model, nowhere):
+        cache: Cache = model(input_ids=batch.prefix[None], use_cache=True).past_key_values
+    return cache
 
 
 def _rows_loss(model: nn.Module, part: Rows, prefix: Cache | None, shared: int) -> tuple[Tensor, int]:
@@ -93,7 +125,20 @@ def _rows_loss(model: nn.Module, part: Rows, prefix: Cache | None, shared: int) 
 
 def _repeated(prefix: Cache, rows: int) -> Cache:
     """A cache of its own for each part: `prefix`, a row, as `rows` rows that gradients flow back from."""
-    cache = copy(prefix)
-    cache.layers = [copy(layer) for layer in prefix.layers]
+    cache = _copied(prefix)
     cache.batch_repeat_interleave(rows)
     return cache
+
+
+def _with_tensors(cache: Cache, tensors: Sequence[Tensor]) -> Cache:
+    """A copy of `cache` that holds `tensors`: keys and values of the first layer, of the second, and so on."""
+    changed = _copied(cache)
+    for number, layer in enumerate(changed.layers):
+        layer.keys, layer.values = tensors[2 * number : 2 * number + 2]
+    return changed
+
+
+def _copied(cache: Cache) -> Cache:
+    copied = copy(cache)
+    copied.layers = [copy(layer) for layer in cache.layers]
+    return copied
