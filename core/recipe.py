@@ -66,7 +66,7 @@ class TrainingSettings(_Section):
     """How often each conversation is trained on."""
     batch_size: int = Field(4, ge=1)
     """Conversations a step."""
-    part_tokens: int = Field(1280, ge=1)
+    part_tokens: int = Field(1024, ge=1)
     """Tokens that go forward and back at a time, after what a step's conversations share; at least one conversation.
     Fewer take less memory; the gradient is the same.
     """

@@ -37,17 +37,24 @@ _LISTINGS: tuple[tuple[str, ...], ...] = (
 
 _Plan = Literal["call", "opening", "near", "far", "unlisted"]
 _Block = tuple[tuple[_Plan, str | None], ...]
-_NONE: _Block = tuple((plan, None) for plan in ("near", "far", "unlisted") for _ in range(2))
+_HELD_OUT: _Block = (
+    *(("call", name) for name in SKILL_NAMES for _ in range(6)),
+    *((plan, None) for plan in ("near", "far", "unlisted") for _ in range(2)),
+)
 _BLOCKS: dict[Split, _Block] = {
-    "train": (*((plan, name) for plan in ("call", "opening") for name in SKILL_NAMES for _ in range(3)), *_NONE),
-    "validation": (*(("call", name) for name in SKILL_NAMES for _ in range(6)), *_NONE),
-    "test": (*(("call", name) for name in SKILL_NAMES for _ in range(6)), *_NONE),
+    "train": (
+        *(("call", name) for name in SKILL_NAMES for _ in range(2)),
+        *(("opening", name) for name in SKILL_NAMES for _ in range(3)),
+        *(("near", None), ("far", None), ("unlisted", None)) * 3,
+    ),
+    "validation": _HELD_OUT,
+    "test": _HELD_OUT,
 }
-"""What 24 conversations in a row are, in shuffled order: 18 that a skill serves, 6 that none does.
+"""What 24 conversations in a row are, in shuffled order.
 
-Fewer refusals, and the model calls something for most requests that no skill serves; more, and it refuses what it
-should do. An opening ends with `load_skill`: which skill a request needs takes many phrasings to learn, what
-follows takes few, and is ten times as long.
+Where a skill serves, an opening ends with `load_skill`: which skill a request needs takes many phrasings to learn,
+what follows takes few, and is ten times as long. With a quarter of requests without a skill the tuned model called
+something for most of those.
 """
 
 _TRIES = 200

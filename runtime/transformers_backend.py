@@ -95,10 +95,12 @@ class TransformersBackend:
         try:
             with torch.inference_mode():
                 for prefix, suffixes in groups.items():
+                    started = time.perf_counter()
                     layers = self._prefix_layers(prefix) if prefix else None
+                    spent = (time.perf_counter() - started) / len(suffixes)
                     with sharing(self.model) if layers else nullcontext():
                         for batch in _batches(suffixes, self.batch_size):
-                            for index, completion in self._decode(batch, len(prefix), layers):
+                            for index, completion in self._decode(batch, len(prefix), layers, spent):
                                 done[index] = completion
                                 if on_done is not None:
                                     on_done(index, completion)
@@ -164,13 +166,16 @@ class TransformersBackend:
         return [(layer.keys, layer.values) for layer in cache.layers]
 
     def _decode(
-        self, batch: Sequence[tuple[int, Ids]], offset: int, prefix: PrefixLayers | None
+        self, batch: Sequence[tuple[int, Ids]], offset: int, prefix: PrefixLayers | None, spent: float
     ) -> Iterator[tuple[int, Completion]]:
-        """Decode a batch of `(index, ids after the prefix)`; yields each row as it ends and drops it from the batch."""
+        """Decode a batch of `(index, ids after the prefix)`; yields each row as it ends and drops it from the batch.
+
+        `spent` seconds are each row's share of what the prefix took.
+        """
         import torch
         from transformers import DynamicCache
 
-        rows = [_Row(index) for index, _ in batch]
+        rows = [_Row(index, spent) for index, _ in batch]
         inputs, mask = _pad_left([ids for _, ids in batch])
         positions = offset + (mask.cumsum(1) - 1).clamp(min=0)
         cache = DynamicCache(config=self.model.config)
@@ -187,8 +192,8 @@ class TransformersBackend:
                 **shared,
             )
             tokens: Ids = output.logits[:, -1].argmax(-1).tolist()
-            spent = (time.perf_counter() - started) / len(rows)
-            alive = [number for number, row in enumerate(rows) if not self._advance(row, tokens[number], spent)]
+            share = (time.perf_counter() - started) / len(rows)
+            alive = [number for number, row in enumerate(rows) if not self._advance(row, tokens[number], share)]
             for row in rows:
                 if row.finished:
                     yield row.index, self._completion(row)
@@ -221,10 +226,10 @@ class TransformersBackend:
 class _Row:
     """One conversation in a batch, while it is decoded."""
 
-    def __init__(self, index: int) -> None:
+    def __init__(self, index: int, seconds: float) -> None:
         self.index = index
         self.ids: Ids = []
-        self.seconds = 0.0
+        self.seconds = seconds
         self.finished: Literal["stop", "length"] | None = None
 
 
