@@ -19,9 +19,12 @@ from export.stage import bundle_path
 from hermes import Conversation, get_dialect
 from runtime.litert_messages import compat_case
 
+_CONVERSATIONS = 3
+"""With calls; one could be one that the model answers with text."""
+
 
 def check_compat(recipe: Recipe, run: Run, python: Path) -> None:
-    """Ask the bundle for a first call, a second one after its result, an answer and an abstention.
+    """Ask the bundle for every turn of some conversations with calls, and of one that needs none.
 
     Args:
         python: the interpreter of an environment with the other `litert-lm-api`.
@@ -32,7 +35,7 @@ def check_compat(recipe: Recipe, run: Run, python: Path) -> None:
     bundle = need_file(bundle_path(recipe, run), "hermes-edge export")
     conversations = read_conversations(need_file(run.data / "test.jsonl", "hermes-edge data"))
     dialect = get_dialect(recipe.dialect)
-    cases = [compat_case(prompt, dialect, expected) for prompt, expected in _prompts(conversations)]
+    cases = [compat_case(prompt, dialect) for prompt in _prompts(conversations)]
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "cases.json"
         atomic_write_json(path, cases)
@@ -46,17 +49,16 @@ def check_compat(recipe: Recipe, run: Run, python: Path) -> None:
     if done.returncode or len(rows) != len(cases):
         words = done.stderr.strip().splitlines()[-5:]
         raise UserError("\n  ".join([f"{bundle}: does not work with the LiteRT-LM of {python}", *words]))
+    if not any(row["tool_calls"] for row in rows):
+        raise UserError(f"{bundle}: no call came in {len(rows)} turns, so whether calls are parsed is not known")
 
 
-def _prompts(conversations: list[Conversation]) -> Iterator[tuple[Conversation, bool | None]]:
-    """Every turn of the first conversation with calls, and one that needs none; where a call is due, it must come.
+def _prompts(conversations: list[Conversation]) -> Iterator[Conversation]:
+    """Every turn of the first conversations of each kind.
 
-    Whether the model abstains is its quality, which evaluation measures, not the runtime's.
+    Which of them the model gets right is its quality, which evaluation measures, not the runtime's.
     """
-    for kind in ("call", "none"):
-        chosen = next((each for each in conversations if each.notes.get("kind") == kind), None)
-        if chosen is None:
-            continue
-        for prompt in chosen.prompts():
-            turn = len(prompt.messages)
-            yield replace(prompt, id=f"{chosen.id} turn {turn}"), bool(chosen.messages[turn].calls) or None
+    for kind, count in (("call", _CONVERSATIONS), ("none", 1)):
+        for chosen in [each for each in conversations if each.notes.get("kind") == kind][:count]:
+            for prompt in chosen.prompts():
+                yield replace(prompt, id=f"{chosen.id} turn {len(prompt.messages)}")

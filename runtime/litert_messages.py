@@ -63,14 +63,12 @@ def merge(chunks: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     return message
 
 
-def compat_case(conversation: Conversation, dialect: Dialect, expects_call: bool | None = None) -> dict[str, Any]:
+def compat_case(conversation: Conversation, dialect: Dialect) -> dict[str, Any]:
     """A case for `runtime/compat.py`: what to send, and the prompt that the runtime must render."""
-    case: dict[str, Any] = {
+    return {
         "name": conversation.id,
         "messages": [to_runtime(message) for message in conversation.messages],
         "tools": [tool.to_openai() for tool in conversation.tools],
         "prompt": text_of(dialect.render(conversation, add_generation_prompt=True)),
+        "marks": list(dialect.sentinels),
     }
-    if expects_call is not None:
-        case["expects_call"] = expects_call
-    return case

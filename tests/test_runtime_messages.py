@@ -48,9 +48,10 @@ def test_a_declared_tool_cannot_be_run() -> None:
 def test_a_compat_case_holds_the_expected_prompt() -> None:
     conversation = Conversation((Message("user", "é"),), (Tool("t"),), id="x")
     dialect = get_dialect("hermes")
-    case = compat_case(conversation, dialect, expects_call=False)
+    case = compat_case(conversation, dialect)
     assert case["prompt"] == text_of(dialect.render(conversation, add_generation_prompt=True))
-    assert (case["name"], case["expects_call"], len(case["messages"]), len(case["tools"])) == ("x", False, 1, 1)
+    assert (case["name"], len(case["messages"]), len(case["tools"])) == ("x", 1, 1)
+    assert case["marks"] == ["<tool_call>", "</tool_call>"]
 
 
 def test_a_bundle_that_is_missing_or_broken_is_named(tmp_path: Any) -> None:
