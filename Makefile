@@ -16,7 +16,7 @@ READY := $(VENV)/ready
 COMPAT_VERSION := 0.11.0
 COMPAT := .venv-$(COMPAT_VERSION)
 
-.PHONY: all setup data train export eval test lint compat clean distclean help
+.PHONY: all setup data train export eval test test-long lint compat clean distclean help
 
 all: $(READY)
 	$(BIN)/hermes-edge data $(RUN_OPTIONS)
@@ -47,6 +47,9 @@ data train export eval: $(READY)
 
 test: $(READY)
 	$(BIN)/python -m pytest
+
+test-long: $(READY)
+	$(BIN)/python -m pytest --hypothesis-profile=long
 
 $(COMPAT)/ready:
 	$(PYTHON) -m venv $(COMPAT)

@@ -127,7 +127,7 @@ class _Run:
         kind = step_kind(expected, record[:turn])
         last = len(self.steps) + 1 == len(self.turns)
         facts = self.conversation.notes.get("facts", ()) if kind == "answer" and last else ()
-        reply = refuse_depth(self.dialect.parse(completion.text, tools, completion.finish_reason))
+        reply = refuse_depth(self.dialect.parse(completion.text, tools, finish_reason=completion.finish_reason))
         cut = completion.finish_reason == "length"
         score = score_step(expected, reply, kind=kind, tools=tools, facts=facts, cut=cut)
         step = StepResult(

@@ -94,7 +94,7 @@ def _check_replies(
         prompt, *later = conversation.prompts()
         completion = backend.complete([prompt])[0]
         stopped += completion.finish_reason == "stop"
-        ours = dialect.parse(completion.text, prompt.tools, completion.finish_reason)
+        ours = dialect.parse(completion.text, prompt.tools, finish_reason=completion.finish_reason)
         try:
             reply = as_message(backend.reply(prompt))
         except ReplyError as error:

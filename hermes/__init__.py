@@ -1,5 +1,6 @@
 """The language: records, tools, skills' text, dialects. Pure Python, no torch, no files, no network."""
 
+from hermes.coercion import coerce
 from hermes.dialects import Dialect, get_dialect, text_of
 from hermes.record import (
     Conversation,
@@ -29,6 +30,7 @@ __all__ = [
     "Tool",
     "ToolCall",
     "ToolCalls",
+    "coerce",
     "dumps",
     "get_dialect",
     "list_skills",

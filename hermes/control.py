@@ -28,6 +28,7 @@ MARKERS: tuple[str, ...] = (
 
 JSON_ESCAPES: tuple[tuple[str, str], ...] = (
     (TOOL_CALL_END, "<\\/tool_call>"),
+    (TOOL_CALL_START, "\\u003ctool_call>"),
     (IM_START, "\\u003c|im_start|>"),
     (IM_END, "\\u003c|im_end|>"),
     ("<|endoftext|>", "\\u003c|endoftext|>"),

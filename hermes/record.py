@@ -8,11 +8,13 @@ objects whose keys differ from row to row.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
-JSON: TypeAlias = Any
+from hermes.tools import JSON as JSON
+from hermes.tools import read_declaration, read_function
+
 Role = Literal["system", "user", "assistant", "tool"]
 ROLES: tuple[Role, ...] = ("system", "user", "assistant", "tool")
 
@@ -67,26 +69,15 @@ class Tool:
     """JSON Schema of the arguments object, keys in the order in which they are printed."""
 
     @classmethod
-    def from_any(cls, value: JSON | Tool) -> Tool:
-        """Read a declaration: OpenAI's (`{"type": "function", "function": {…}}`), the bare function object,
-        Anthropic's (`input_schema`) or MCP's (`inputSchema`).
+    def from_any(cls, value: JSON | Callable[..., JSON] | Tool) -> Tool:
+        """Read a declaration: OpenAI's, the bare function object, Anthropic's, MCP's, or a Python function.
 
         Raises:
-            ValueError: names the tool and what is missing or wrong.
+            ValueError: names the tool, the JSON path and what is missing or wrong; see `hermes.tools`.
         """
         if isinstance(value, Tool):
             return value
-        body = value.get("function", value) if isinstance(value, Mapping) else None
-        name = body.get("name") if isinstance(body, Mapping) else None
-        if not isinstance(body, Mapping) or not isinstance(name, str) or not name:
-            raise ValueError(f"tool {value!r}: needs a non-empty string 'name'")
-        given = [key for key in ("parameters", "input_schema", "inputSchema") if body.get(key) is not None]
-        if len(given) > 1:
-            raise ValueError(f"tool {name!r}: has {' and '.join(given)}; one of them must go")
-        parameters = body[given[0]] if given else {"type": "object", "properties": {}}
-        if not isinstance(parameters, Mapping):
-            raise ValueError(f"tool {name!r}: '{given[0]}' must be a JSON Schema object")
-        return cls(name, str(body.get("description") or ""), parameters)
+        return cls(*(read_function(value) if callable(value) else read_declaration(value)))
 
     def to_function(self) -> dict[str, JSON]:
         """The bare function object that prompts print."""
@@ -95,6 +86,14 @@ class Tool:
     def to_openai(self) -> dict[str, JSON]:
         """The wrapped shape that chat templates and LiteRT-LM take."""
         return {"type": "function", "function": self.to_function()}
+
+    def to_anthropic(self) -> dict[str, JSON]:
+        """Anthropic's shape."""
+        return {"name": self.name, "description": self.description, "input_schema": dict(self.parameters)}
+
+    def to_mcp(self) -> dict[str, JSON]:
+        """The shape of the Model Context Protocol."""
+        return {"name": self.name, "description": self.description, "inputSchema": dict(self.parameters)}
 
 
 @dataclass(frozen=True)

@@ -40,6 +40,10 @@ class Skill:
                 raise ValueError(f"SKILL.md header needs a line '{key}: …'")
         return cls(fields["name"], fields["description"], parts[2].strip())
 
+    def to_text(self) -> str:
+        """A SKILL.md that `parse` reads as this skill."""
+        return f"---\nname: {self.name}\ndescription: {self.description}\n---\n\n{self.body}\n"
+
     def listing(self) -> str:
         """The two lines that the app's system prompt shows."""
         return f'- Skill name: "{self.name}"\n- Description: {self.description}'

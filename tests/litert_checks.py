@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from hermes import Conversation, Message, Tool, ToolCall, text_of
+from data.agent_skills import generate
+from hermes import Conversation, Message, Tool, ToolCall, text_of, validate
+from hermes.grammar import compile as compile_grammar
 from runtime.litert_backend import LiteRTBackend
-from runtime.litert_messages import as_message
+from runtime.litert_messages import as_message, declared, to_runtime
 
 WEATHER = Tool(
     "get_weather",
@@ -37,7 +39,9 @@ CONVERSATIONS = (
 
 def check_rendering(backend: LiteRTBackend) -> None:
     """The runtime renders what training rendered: key order, numbers, control text, non-ASCII."""
-    for conversation in CONVERSATIONS:
+    generated = [prompt for conversation in generate("train", 150, 1) for prompt in conversation.prompts()]
+    assert len(generated) >= 200
+    for conversation in (*CONVERSATIONS, *generated):
         expected = text_of(backend.dialect.render(conversation, add_generation_prompt=True))
         assert backend.rendered_prompt(conversation) == expected
 
@@ -46,7 +50,7 @@ def check_reply_agrees(backend: LiteRTBackend, conversation: Conversation) -> No
     """The runtime's conversation and the raw session hold the same answer."""
     completion = backend.complete([conversation])[0]
     reply = as_message(backend.reply(conversation))
-    parsed = backend.dialect.parse(completion.text, conversation.tools, completion.finish_reason)
+    parsed = backend.dialect.parse(completion.text, conversation.tools, finish_reason=completion.finish_reason)
     if reply.calls:
         assert getattr(parsed, "calls", ()) == reply.calls
     else:
@@ -88,3 +92,46 @@ def check_cut(backend: LiteRTBackend, conversation: Conversation, limit: int = 3
         backend.max_new_tokens = before
     assert completion.finish_reason == "length"
     assert len(backend.engine.tokenize(completion.text)) <= limit
+
+
+BOOK = Tool(
+    "book_room",
+    "Books.",
+    {
+        "type": "object",
+        "properties": {
+            "city": {"type": "string", "enum": ["Zürich", "New York", "東京"]},
+            "nights": {"type": "integer", "minimum": 1, "maximum": 14},
+            "bed": {"enum": ["double bed", "single", None]},
+        },
+        "required": ["city", "nights"],
+    },
+)
+
+
+def check_constraint(backend: LiteRTBackend) -> None:
+    """A random model, sampled hot, writes valid calls under the grammar and none without it.
+
+    Enums of two words and outside of ASCII, a required space: what a runtime that forces text would fail on.
+    """
+    import litert_lm
+
+    grammar = compile_grammar((BOOK,), backend.dialect, "required", parallel=False).regex("byte_level")
+    on = litert_lm.ConstrainedDecodingConfig(enable=True, provider=litert_lm.LiteRtLmConstraintProviderType.LL_GUIDANCE)
+    for seed in range(12):
+        sampler = litert_lm.SamplerConfig(top_k=200, top_p=1.0, temperature=1.5, seed=seed)
+        replies = []
+        for constraint, response_format in ((on, litert_lm.ResponseFormat.regex(grammar)), (None, None)):
+            with backend.engine.create_conversation(
+                tools=[declared(BOOK)],
+                automatic_tool_calling=False,
+                sampler_config=sampler,
+                max_output_tokens=80,
+                **({"constrained_decoding_config": constraint} if constraint else {}),
+            ) as conversation:
+                asked = to_runtime(Message("user", "A room?"))
+                options = {"response_format": response_format} if response_format else {}
+                replies.append(as_message(conversation.send_message(asked, **options)))
+        free = replies.pop()
+        (call,) = replies[0].calls
+        assert validate(call, BOOK) == [] and not free.calls

@@ -5,14 +5,12 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from transformers.utils.chat_template_utils import render_jinja_template
 
 from hermes import (
     Conversation,
-    Final,
-    Malformed,
     Message,
     Tool,
     ToolCall,
@@ -34,7 +32,8 @@ JSON_VALUES = st.recursive(
 )
 ARGUMENTS = st.dictionaries(TEXT, JSON_VALUES, max_size=4)
 CALLS = st.lists(st.builds(ToolCall, TEXT.filter(bool), ARGUMENTS), min_size=1, max_size=3).map(tuple)
-PLAIN = TEXT.map(neutralise).map(str.strip)
+PLAIN = TEXT.filter(lambda text: "`" not in text).map(neutralise).map(str.strip)
+"""Without backticks: what stands in an open code block is no call."""
 
 
 def template(conversation: Conversation, add_generation_prompt: bool = False) -> str:
@@ -82,7 +81,6 @@ def test_bytes_of_a_whole_conversation() -> None:
 
 
 @given(st.text() | TEXT, st.text() | TEXT, CALLS, JSON_VALUES, st.booleans(), st.booleans())
-@settings(max_examples=300, deadline=None)
 def test_template_renders_the_same_bytes(
     system: str, user: str, calls: tuple[ToolCall, ...], result: object, with_tools: bool, open_turn: bool
 ) -> None:
@@ -102,7 +100,6 @@ def test_template_renders_the_same_bytes(
 
 
 @given(CALLS, PLAIN)
-@settings(max_examples=300, deadline=None)
 def test_parse_reads_back_what_render_wrote(calls: tuple[ToolCall, ...], said: str) -> None:
     reply = DIALECT.parse(text_of(DIALECT.render(Conversation((Message("assistant", said, calls),)))[-1:]))
     assert isinstance(reply, ToolCalls)
@@ -113,48 +110,11 @@ def test_parse_reads_back_what_render_wrote(calls: tuple[ToolCall, ...], said: s
 
 
 @given(TEXT)
-@settings(max_examples=300, deadline=None)
 def test_control_text_cannot_come_in(text: str) -> None:
     plain = neutralise(text)
     assert not [marker for marker in MARKERS if marker in plain]
     assert neutralise(plain) == plain
     assert json.loads(escape_in_json(json.dumps(text, ensure_ascii=False))) == text
-
-
-@pytest.mark.parametrize(
-    ("text", "kind", "detail"),
-    [
-        ("Hello.", Final, "Hello."),
-        ("", Final, ""),
-        ("Hello.<|im_end|>\n<|im_start|>user", Final, "Hello."),
-        ('<tool_call>{"name": "f", "arguments": {}}</tool_call>', ToolCalls, [("f", {})]),
-        ('<tool_call>\n{"name":"f","arguments":{"a":1}}\n</tool_call>', ToolCalls, [("f", {"a": 1})]),
-        ('<tool_call>{"name": "f", "arguments": {}}</tool_call><tool_call>{</tool_call>', ToolCalls, [("f", {})]),
-        ('<tool_call>{"name": "f", "arguments": {}}', Malformed, "call is not closed"),
-        ('<tool_call>{"name": "f"}</tool_call>', Malformed, "call of 'f' has no 'arguments' object"),
-        ('<tool_call>{"name": "f", "arguments": "{}"}</tool_call>', Malformed, "call of 'f' has no 'arguments'"),
-        ('<tool_call>{"arguments": {}}</tool_call>', Malformed, "call has no 'name'"),
-        ("<tool_call>[]</tool_call>", Malformed, "call must be a JSON object, not list"),
-        ("<tool_call>" + "[" * 100_000 + "</tool_call>", Malformed, "call is not JSON"),
-        ('<tool_call>{"name": "f", "arguments": {"a": NaN}}</tool_call>', Malformed, "NaN is not JSON"),
-        ("{}</tool_call>", Malformed, "</tool_call> without <tool_call>"),
-    ],
-)
-def test_parse_table(text: str, kind: type, detail: object) -> None:
-    reply = DIALECT.parse(text)
-    assert isinstance(reply, kind)
-    if isinstance(reply, ToolCalls):
-        assert [(call.name, call.arguments) for call in reply.calls] == detail
-    elif isinstance(reply, Final):
-        assert reply.text == detail
-    else:
-        assert isinstance(reply, Malformed) and str(detail) in reply.reason
-    assert reply.raw == text
-
-
-def test_a_call_cut_by_the_limit_is_never_a_call() -> None:
-    reply = DIALECT.parse('<tool_call>{"name": "f", "arguments": {}}', finish_reason="length")
-    assert isinstance(reply, Malformed) and reply.reason == "cut by the token limit"
 
 
 def test_unknown_dialect_lists_those_that_exist() -> None:
@@ -163,7 +123,6 @@ def test_unknown_dialect_lists_those_that_exist() -> None:
 
 
 @given(ARGUMENTS, JSON_VALUES.filter(lambda value: not isinstance(value, str)))
-@settings(max_examples=100, deadline=None)
 def test_rows_on_disk_read_back(arguments: dict[str, object], result: object) -> None:
     conversation = Conversation(
         (

@@ -108,6 +108,10 @@ def test_the_runtime_tokenises_what_training_tokenised(
         assert backend.engine.tokenize(text) == tokenizer(text, add_special_tokens=False)["input_ids"]
 
 
+def test_under_the_grammar_only_valid_calls_are_written(backend: LiteRTBackend) -> None:
+    litert_checks.check_constraint(backend)
+
+
 def test_a_second_turn_answers_as_in_a_fresh_conversation(backend: LiteRTBackend, finished: Finished) -> None:
     first = read_conversations(finished.run.data / "test.jsonl")[0]
     asked = replace(first, messages=first.messages[:2])

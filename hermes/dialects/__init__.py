@@ -2,21 +2,62 @@
 
 from __future__ import annotations
 
-from hermes.dialects.base import Dialect, FinishReason, text_of
+from hermes.dialects.bare_json import BareJsonDialect
+from hermes.dialects.base import (
+    ArgumentsDelta,
+    CallEnd,
+    CallFailed,
+    CallStart,
+    CallSyntax,
+    Dialect,
+    Event,
+    FinishReason,
+    Policy,
+    ReasoningDelta,
+    StreamParser,
+    TextDelta,
+    text_of,
+)
+from hermes.dialects.fenced import FencedDialect
 from hermes.dialects.hermes import HermesDialect
+from hermes.dialects.native import ChatTemplate, NativeDialect
 
-_DIALECTS: dict[str, Dialect] = {"hermes": HermesDialect()}
+_DIALECTS: dict[str, Dialect] = {"hermes": HermesDialect(), "json": BareJsonDialect(), "fenced": FencedDialect()}
+_NATIVE = "native"
 
 
-def get_dialect(name: str) -> Dialect:
+def get_dialect(name: str, *, chat_template: ChatTemplate | None = None) -> Dialect:
     """The dialect called `name`.
 
+    Args:
+        name: `hermes`, `json`, `fenced` or `native`.
+        chat_template: the checkpoint's own template, or its named templates; only `native` takes and needs it.
+
     Raises:
-        ValueError: no dialect has that name; the message lists those that exist.
+        ValueError: no dialect has that name; the message lists those that exist. Or `native` has no template.
     """
+    if name == _NATIVE:
+        if not chat_template:
+            raise ValueError("the native dialect needs the checkpoint's chat template (`chat_template`): it has none")
+        return NativeDialect(chat_template)
     if name not in _DIALECTS:
-        raise ValueError(f"no dialect {name!r}; there are: {', '.join(sorted(_DIALECTS))}")
+        raise ValueError(f"no dialect {name!r}; there are: {', '.join((*_DIALECTS, _NATIVE))}")
     return _DIALECTS[name]
 
 
-__all__ = ["Dialect", "FinishReason", "get_dialect", "text_of"]
+__all__ = [
+    "ArgumentsDelta",
+    "CallEnd",
+    "CallFailed",
+    "CallStart",
+    "CallSyntax",
+    "Dialect",
+    "Event",
+    "FinishReason",
+    "Policy",
+    "ReasoningDelta",
+    "StreamParser",
+    "TextDelta",
+    "get_dialect",
+    "text_of",
+]

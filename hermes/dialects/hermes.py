@@ -19,33 +19,31 @@ You have access to the following tools:
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 
 from hermes.control import (
     IM_END,
     IM_START,
-    JSON_ESCAPES,
-    MARKERS,
     TOOL_CALL_END,
     TOOL_CALL_START,
     TOOL_RESPONSE_END,
     TOOL_RESPONSE_START,
-    defuse,
     escape_in_json,
     neutralise,
 )
-from hermes.dialects.base import FinishReason
+from hermes.dialects.base import CallSyntax, FinishReason, Policy, Same, StreamParser
+from hermes.dialects.chatml import CONTENT_MACROS, ESCAPE, NEUTRALISE, jinja_string, result_text
+from hermes.dialects.tagged import read_reply
+from hermes.dialects.tagged_stream import TaggedStream
 from hermes.record import (
     Conversation,
-    Final,
     Malformed,
     Message,
     Reply,
     Segment,
     Tool,
     ToolCall,
-    ToolCalls,
     dumps,
-    loads,
 )
 
 DEFAULT_SYSTEM_PROMPT = (
@@ -54,7 +52,6 @@ DEFAULT_SYSTEM_PROMPT = (
     '{"name": <tool_name>, "arguments": <json_args>}. '
     "After receiving a <tool_response>, use it to answer the user."
 )
-THINK_START, THINK_END = "<think>", "</think>"
 TOOLS_HEADER = "You have access to the following tools:"
 
 
@@ -62,6 +59,7 @@ class HermesDialect:
     """Renderer, template and parser of the `hermes` dialect."""
 
     name = "hermes"
+    syntax = CallSyntax(TOOL_CALL_START, TOOL_CALL_END)
     sentinels = (TOOL_CALL_START, TOOL_CALL_END)
     stop = IM_END
 
@@ -75,8 +73,7 @@ class HermesDialect:
         if messages and messages[0].role == "system":
             system, messages = neutralise(messages[0].content), messages[1:]
         if conversation.tools:
-            lines = [TOOLS_HEADER, *(neutralise(dumps(tool.to_function())) for tool in conversation.tools)]
-            system += "\n\n" + "\n".join(lines)
+            system += _announced(Same(conversation.tools))
         segments = [Segment(f"{IM_START}system\n{system}{IM_END}", False)]
         for message in messages:
             segments.extend(self._render_turn(message))
@@ -90,8 +87,8 @@ class HermesDialect:
             yield Segment(header, False)
             yield Segment(self.format_reply(message) + IM_END, True)
         elif message.role == "tool":
-            content = message.content if isinstance(message.content, str) else dumps(message.content)
-            yield Segment(f"{header}{TOOL_RESPONSE_START}\n{neutralise(content)}\n{TOOL_RESPONSE_END}{IM_END}", False)
+            result = neutralise(result_text(message.content))
+            yield Segment(f"{header}{TOOL_RESPONSE_START}\n{result}\n{TOOL_RESPONSE_END}{IM_END}", False)
         else:
             yield Segment(f"{header}{neutralise(message.content)}{IM_END}", False)
 
@@ -109,108 +106,50 @@ class HermesDialect:
         """The Jinja template that ships in tokenizer and bundle."""
         return _TEMPLATE
 
-    def parse(self, text: str, tools: Iterable[Tool] = (), finish_reason: FinishReason = "stop") -> Reply:
-        """Strict reading: every call must be closed and hold `{"name": …, "arguments": {…}}`.
+    def parse(
+        self,
+        text: str,
+        tools: Iterable[Tool] = (),
+        policy: Policy = "strict",
+        finish_reason: FinishReason = "stop",
+    ) -> Reply:
+        """Read a reply; see `hermes.dialects.tagged`. `tools` decide nothing: validation names unknown ones."""
+        return read_reply(text, self.syntax, self.stop, policy, finish_reason)
 
-        Calls that follow a broken one are still read; the broken ones are named in `malformed`.
-        """
-        reasoning, reply = _split_reasoning(text.split(IM_END, 1)[0])
-        flags = ("cut",) if finish_reason == "length" else ()
-        calls: list[ToolCall] = []
-        problems: list[str] = []
-        plain: list[str] = []
-        position = 0
-        while (start := reply.find(TOOL_CALL_START, position)) != -1:
-            plain.append(reply[position:start])
-            body_start = start + len(TOOL_CALL_START)
-            end = reply.find(TOOL_CALL_END, body_start)
-            if end == -1:
-                problems.append("cut by the token limit" if finish_reason == "length" else "call is not closed")
-                position = len(reply)
-                break
-            call = _read_call(reply[body_start:end])
-            if isinstance(call, ToolCall):
-                calls.append(call)
-            else:
-                problems.append(call)
-            position = end + len(TOOL_CALL_END)
-        plain.append(reply[position:])
-        said = "".join(plain).strip()
-        if calls:
-            return ToolCalls(tuple(calls), said, tuple(problems), text, reasoning, flags)
-        if not problems and TOOL_CALL_END in reply:
-            problems.append(f"{TOOL_CALL_END} without {TOOL_CALL_START}")
-        if problems:
-            return Malformed("; ".join(problems), text, reasoning, flags)
-        return Final(said, text, reasoning, flags)
+    def stream_parser(self, tools: Iterable[Tool] = (), policy: Policy = "strict") -> StreamParser:
+        """A parser for one reply that comes in chunks."""
+        return TaggedStream(self.syntax, self.stop, policy)
+
+    def correction_prompt(self, malformed: Malformed) -> str:
+        """Names no tag: in a user's turn it would be neutralised."""
+        return (
+            f"Your last reply could not be read: {malformed.reason}. Send it again: either the call, one JSON object "
+            'with "name" and "arguments" between the call tags, or an answer in plain text.'
+        )
 
 
-def _split_reasoning(reply: str) -> tuple[str, str]:
-    """What stands between think tags at the start of a reply, and the rest; a draft in there is no call."""
-    start = reply.lstrip()
-    if not start.startswith(THINK_START):
-        return "", reply
-    reasoning, _, rest = start[len(THINK_START) :].partition(THINK_END)
-    return reasoning.strip(), rest
+@lru_cache(maxsize=256)
+def _announced(tools: Same[tuple[Tool, ...]]) -> str:
+    """How the system turn goes on: conversations mostly come in thousands with the same tools."""
+    lines = [TOOLS_HEADER, *(neutralise(dumps(tool.to_function())) for tool in tools.value)]
+    return "\n\n" + "\n".join(lines)
 
-
-def _read_call(body: str) -> ToolCall | str:
-    """The call in `body`, or what is wrong with it."""
-    try:
-        value = loads(body)
-    except (ValueError, RecursionError) as error:
-        return f"call is not JSON: {error}"
-    if not isinstance(value, dict):
-        return f"call must be a JSON object, not {type(value).__name__}"
-    name, arguments = value.get("name"), value.get("arguments")
-    if not isinstance(name, str) or not name:
-        return "call has no 'name'"
-    if not isinstance(arguments, dict):
-        return f"call of {name!r} has no 'arguments' object"
-    return ToolCall(name, arguments)
-
-
-def _jinja_string(text: str) -> str:
-    return "'" + text.replace("\\", "\\\\").replace("'", "\\'").replace("\n", "\\n") + "'"
-
-
-def _jinja_replace(pairs: Iterable[tuple[str, str]]) -> str:
-    return "".join(f" | replace({_jinja_string(old)}, {_jinja_string(new)})" for old, new in pairs)
-
-
-_NEUTRALISE = _jinja_replace((marker, defuse(marker)) for marker in MARKERS)
-_ESCAPE = _jinja_replace(JSON_ESCAPES)
 
 _TEMPLATE = (
-    # Text of a message whose content is a string, a list of parts, an object, or nothing.
-    "{%- macro text_of(content) -%}"
-    "{%- if content is string -%}{{ content }}"
-    "{%- elif content is none or content is undefined -%}"
-    "{%- elif content is mapping or content is number -%}{{ content | tojson }}"
-    "{%- else -%}"
-    "{%- for part in content -%}"
-    "{%- if part is string -%}{{ part }}"
-    "{%- elif part.type == 'text' -%}{{ part.text }}"
-    "{%- elif part.type == 'tool_response' -%}"
-    "{%- if part.response is string -%}{{ part.response }}{%- else -%}{{ part.response | tojson }}{%- endif -%}"
-    "{%- endif -%}"
-    "{%- endfor -%}"
-    "{%- endif -%}"
-    "{%- endmacro -%}"
-    "{%- set has_system = messages and messages[0].role == 'system' -%}"
+    CONTENT_MACROS + "{%- set has_system = messages and messages[0].role == 'system' -%}"
     f"{{{{- '{IM_START}system\\n' -}}}}"
     "{%- if has_system -%}"
-    f"{{{{- text_of(messages[0].content){_NEUTRALISE} -}}}}"
+    f"{{{{- text_of(messages[0].content){NEUTRALISE} -}}}}"
     "{%- else -%}"
-    f"{{{{- {_jinja_string(DEFAULT_SYSTEM_PROMPT)} -}}}}"
+    f"{{{{- {jinja_string(DEFAULT_SYSTEM_PROMPT)} -}}}}"
     "{%- endif -%}"
     "{%- if tools -%}"
     f"{{{{- '\\n\\n{TOOLS_HEADER}' -}}}}"
     "{%- for tool in tools -%}"
     "{%- if tool.function is defined -%}"
-    f"{{{{- '\\n' + (tool.function | tojson{_NEUTRALISE}) -}}}}"
+    f"{{{{- '\\n' + (tool.function | tojson{NEUTRALISE}) -}}}}"
     "{%- else -%}"
-    f"{{{{- '\\n' + (tool | tojson{_NEUTRALISE}) -}}}}"
+    f"{{{{- '\\n' + (tool | tojson{NEUTRALISE}) -}}}}"
     "{%- endif -%}"
     "{%- endfor -%}"
     "{%- endif -%}"
@@ -225,19 +164,15 @@ _TEMPLATE = (
     "{%- for item in message.tool_calls -%}"
     "{%- set call = item.function if item.function is defined else item -%}"
     "{{- '\\n' if said or not loop.first else '' -}}"
-    f"{{{{- '{TOOL_CALL_START}{{\"name\": ' + (call.name | tojson{_ESCAPE}) + ', \"arguments\": ' -}}}}"
-    "{%- if call.arguments is string -%}"
-    f"{{{{- call.arguments{_ESCAPE} -}}}}"
-    "{%- else -%}"
-    f"{{{{- call.arguments | tojson{_ESCAPE} -}}}}"
-    "{%- endif -%}"
+    f"{{{{- '{TOOL_CALL_START}{{\"name\": ' + (call.name | tojson{ESCAPE}) + ', \"arguments\": ' -}}}}"
+    f"{{{{- arguments_text(call){ESCAPE} -}}}}"
     f"{{{{- '}}{TOOL_CALL_END}' -}}}}"
     "{%- endfor -%}"
     "{%- endif -%}"
     "{%- elif message.role == 'tool' -%}"
-    f"{{{{- '{TOOL_RESPONSE_START}\\n' + (text_of(message.content){_NEUTRALISE}) + '\\n{TOOL_RESPONSE_END}' -}}}}"
+    f"{{{{- '{TOOL_RESPONSE_START}\\n' + (result_text(message.content){NEUTRALISE}) + '\\n{TOOL_RESPONSE_END}' -}}}}"
     "{%- else -%}"
-    f"{{{{- text_of(message.content){_NEUTRALISE} -}}}}"
+    f"{{{{- text_of(message.content){NEUTRALISE} -}}}}"
     "{%- endif -%}"
     f"{{{{- '{IM_END}' -}}}}"
     "{%- endif -%}"

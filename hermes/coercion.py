@@ -1,0 +1,155 @@
+"""Arguments of the wrong type that have one meaning: a step of its own, never part of reading or validating."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from hermes.json_text import UnreadableError, decode_whole
+from hermes.record import JSON, Tool, ToolCall, dumps
+
+_INTEGER = re.compile(r"[+-]?[0-9]{1,300}")
+_NUMBER = re.compile(r"[+-]?[0-9]{1,300}(\.[0-9]+)?([eE][+-]?[0-9]{1,2})?")
+_DEEPEST = 100
+
+
+def coerce(call: ToolCall, tool: Tool) -> tuple[ToolCall, tuple[str, ...]]:
+    """`call` with arguments as the types of `tool`'s schema, and what was changed, each with its JSON path.
+
+    Changed is only what has one meaning: `"3"` for 3, 3.0 for 3, `"true"` for true, 3 for `"3"`, JSON text for the
+    list or object in it, another case of an enum's value. What does not fit stays; validate afterwards.
+    """
+    changes: list[str] = []
+    walk = _Walk(dict(tool.parameters), changes)
+    arguments = walk.value(dict(call.arguments), dict(tool.parameters), "$", 0)
+    return ToolCall(call.name, arguments), tuple(changes)
+
+
+class _Walk:
+    def __init__(self, root: Mapping[str, JSON], changes: list[str]) -> None:
+        self.root = root
+        self.changes = changes
+
+    def value(self, value: JSON, schema: JSON, path: str, depth: int) -> JSON:
+        """`value` as `schema` wants it; the schema's own alternatives are not tried."""
+        schema = self._resolved(schema)
+        if not isinstance(schema, Mapping) or depth > _DEEPEST:
+            return value
+        changed = _as_listed(_as_type(value, schema.get("type")), schema.get("enum"))
+        if changed is not value:
+            self.changes.append(f"{path}: {dumps(value)} read as {dumps(changed)}")
+        if isinstance(changed, Mapping):
+            properties = schema.get("properties")
+            known = properties if isinstance(properties, Mapping) else {}
+            others = schema.get("additionalProperties")
+            return {
+                key: self.value(each, known.get(key, others), f"{path}.{key}", depth + 1)
+                for key, each in changed.items()
+            }
+        if isinstance(changed, list):
+            items = schema.get("items")
+            return [self.value(each, items, f"{path}[{index}]", depth + 1) for index, each in enumerate(changed)]
+        return changed
+
+    def _resolved(self, schema: JSON) -> JSON:
+        """The schema that `schema` refers to within the tool's own."""
+        for _ in range(_DEEPEST):
+            if not isinstance(schema, Mapping) or not isinstance(reference := schema.get("$ref"), str):
+                return schema
+            target: JSON = self.root
+            for part in reference.removeprefix("#").split("/")[1:]:
+                name = part.replace("~1", "/").replace("~0", "~")
+                target = target.get(name) if isinstance(target, Mapping) else None
+            schema = target if reference.startswith("#") else None
+        return None
+
+
+def _as_type(value: JSON, stated: JSON) -> JSON:
+    """`value` as the one type that it can be read as; itself where it has a type that is allowed."""
+    types = stated if isinstance(stated, list) else [stated]
+    if not stated or any(_has_type(value, each) for each in types):
+        return value
+    readings = []
+    for each in types:
+        read = _READERS.get(each) if isinstance(each, str) else None
+        found = read(value) if read else None
+        if found is not None:
+            readings.append(found[0])
+    return readings[0] if len(readings) == 1 else value
+
+
+def _has_type(value: JSON, kind: JSON) -> bool:
+    if isinstance(value, bool):
+        return bool(kind == "boolean")
+    of_kind: dict[str, type | tuple[type, ...]] = {
+        "string": str,
+        "integer": int,
+        "number": (int, float),
+        "array": list,
+        "object": dict,
+        "null": type(None),
+    }
+    return isinstance(kind, str) and isinstance(value, of_kind.get(kind, ()))
+
+
+_Reading = tuple[Any] | None
+
+
+def _integer(value: JSON) -> _Reading:
+    if isinstance(value, float) and value.is_integer():
+        return (int(value),)
+    return (int(value),) if isinstance(value, str) and _INTEGER.fullmatch(value.strip()) else None
+
+
+def _number(value: JSON) -> _Reading:
+    if not isinstance(value, str) or not _NUMBER.fullmatch(value.strip()):
+        return None
+    return _integer(value) or (float(value),)
+
+
+def _boolean(value: JSON) -> _Reading:
+    word = value.strip().lower() if isinstance(value, str) else None
+    return (word == "true",) if word in ("true", "false") else None
+
+
+def _null(value: JSON) -> _Reading:
+    return (None,) if isinstance(value, str) and value.strip().lower() == "null" else None
+
+
+def _string(value: JSON) -> _Reading:
+    return (dumps(value),) if isinstance(value, bool | int | float) else None
+
+
+def _inside(kind: type) -> Callable[[JSON], _Reading]:
+    """Reads the list or object that stands in text."""
+
+    def read(value: JSON) -> _Reading:
+        if not isinstance(value, str):
+            return None
+        try:
+            found = decode_whole(value)
+        except UnreadableError:
+            return None
+        return (found,) if isinstance(found, kind) else None
+
+    return read
+
+
+_READERS: dict[str, Callable[[JSON], _Reading]] = {
+    "integer": _integer,
+    "number": _number,
+    "boolean": _boolean,
+    "null": _null,
+    "string": _string,
+    "array": _inside(list),
+    "object": _inside(dict),
+}
+
+
+def _as_listed(value: JSON, listed: JSON) -> JSON:
+    """The listed value that `value` is in another case, if there is just one."""
+    if not isinstance(value, str) or not isinstance(listed, list) or value in listed:
+        return value
+    same = [each for each in listed if isinstance(each, str) and each.lower() == value.strip().lower()]
+    return same[0] if len(same) == 1 else value
