@@ -61,7 +61,7 @@ def main() -> None:
 
     \b
     The pipeline, in order (`make` runs all of it):
-      hermes-edge data      conversations to learn from and to be measured on
+      hermes-edge data      conversations to learn from and to be measured on (data show prints them)
       hermes-edge train     a LoRA adapter, merged into the model
       hermes-edge export    one .litertlm bundle for LiteRT-LM and AI Edge Gallery
       hermes-edge eval      base, tuned model and bundle on held-out conversations; the report
@@ -117,15 +117,35 @@ def _load(recipe_path: Path, overrides: tuple[str, ...], runs_folder: Path) -> t
     return recipe, Run(runs_folder / recipe.name)
 
 
-@main.command()
+@main.group(invoke_without_command=True)
 @_recipe_options
-def data(recipe_path: Path, overrides: tuple[str, ...], runs_folder: Path) -> None:
+@click.pass_context
+def data(ctx: click.Context, recipe_path: Path, overrides: tuple[str, ...], runs_folder: Path) -> None:
     """Build the conversations: train, validation and test, disjoint in phrasings and values."""
+    if ctx.invoked_subcommand is not None:
+        ctx.obj = (recipe_path, overrides, runs_folder)
+        return
     recipe, run = _load(recipe_path, overrides, runs_folder)
     from data.stage import build_data
 
     with run.locked():
         build_data(recipe, run)
+
+
+@data.command("show")
+@click.option("--split", type=click.Choice(["train", "validation", "test"]), default="train", show_default=True)
+@click.option("--count", type=click.IntRange(min=1), default=3, show_default=True, help="How many conversations.")
+@click.option("--id", "identity", help="Only the conversation with this id.")
+@click.pass_obj
+def data_show(given: tuple[Path, tuple[str, ...], Path], split: str, count: int, identity: str | None) -> None:
+    """Print conversations as the model sees them, with what is trained in colour (between ⟦ ⟧ in a pipe).
+
+    The recipe's options stand before `show`: hermes-edge data --recipe configs/mine.yaml show
+    """
+    recipe, run = _load(*given)
+    from data.show import show
+
+    show(recipe, run, split, count, identity)
 
 
 @main.command()

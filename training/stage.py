@@ -14,6 +14,7 @@ from core.models import load_model, load_tokenizer, materialise, resolve_source
 from core.recipe import Recipe
 from core.stages import Run, Stage, code_hash, need_stage, versions
 from data.build import read_conversations
+from data.supervision import Kind, audit
 from data.tokenise import Example, tokenise
 from hermes import dumps, get_dialect
 from training.adapter import attach, choose_dtype, merge, prepare_tokenizer
@@ -38,7 +39,7 @@ def stage(recipe: Recipe, run: Run) -> Stage:
             "dialect": recipe.dialect,
             "seed": recipe.seed,
             "data": [file_hash(path) for path in splits],
-            "code": code_hash("hermes", "training", "data/tokenise.py", "core/models.py"),
+            "code": code_hash("hermes", "training", "data/tokenise.py", "data/supervision.py", "core/models.py"),
             "versions": versions("torch", "transformers", "peft"),
         },
     )
@@ -61,6 +62,7 @@ def train(recipe: Recipe, run: Run) -> Path:
     tokenizer = load_tokenizer(base, recipe.model.trust_remote_code)
     dialect = get_dialect(recipe.dialect)
     prepare_tokenizer(tokenizer, dialect)
+    supervision = _audited(recipe, run, tokenizer)
     this.begin()
     for leftover in (merged, run.training / "adapter"):
         shutil.rmtree(leftover, ignore_errors=True)
@@ -87,8 +89,19 @@ def train(recipe: Recipe, run: Run) -> Path:
     merge(base, recipe.model.trust_remote_code, run.training / "adapter", merged, dialect)
     shutil.rmtree(run.training / "checkpoints")
     outputs = [path for path in run.training.rglob("*") if path.is_file() and not path.name.startswith(".")]
-    this.finish(outputs, **_figures(finished, examples["train"], str(dtype).removeprefix("torch.")))
+    this.finish(
+        outputs, **_figures(finished, examples["train"], str(dtype).removeprefix("torch.")), supervision=supervision
+    )
     return merged
+
+
+def _audited(recipe: Recipe, run: Run, tokenizer: PreTrainedTokenizerFast) -> dict[Kind, int]:
+    """Trained tokens by kind; refuses a set in which a kind is missing."""
+    path = run.data / "train.jsonl"
+    try:
+        return audit(read_conversations(path), get_dialect(recipe.dialect), tokenizer)
+    except ValueError as error:
+        raise UserError(f"{path}: {error}") from None
 
 
 def _figures(finished: Progress, examples: list[Example], dtype: str) -> dict[str, object]:
