@@ -9,6 +9,8 @@ import json
 import statistics
 import time
 from collections.abc import Callable
+from functools import partial
+from typing import Any
 
 from transformers import PreTrainedTokenizerFast
 
@@ -47,14 +49,24 @@ def weather_tools(count: int) -> tuple[Tool, ...]:
     return tuple(Tool(f"weather_{number}", f"Forecast of service {number}.", schema) for number in range(count))
 
 
+def render_ours(conversations: list[Conversation]) -> list[str]:
+    """All conversations by our renderer."""
+    return [text_of(DIALECT.render(each)) for each in conversations]
+
+
+def render_theirs(tokenizer: Any, chats: list[Any], tools: Any) -> list[str]:
+    """All conversations by the shipped template in transformers."""
+    return [tokenizer.apply_chat_template(chat, tools=tools, tokenize=False) for chat in chats]
+
+
 def rendering(tokenizer: PreTrainedTokenizerFast) -> None:
     """Our renderer against `apply_chat_template` with the shipped template."""
     for label, tools in (("the phone's four tools", GALLERY_TOOLS), ("64 tools", weather_tools(64)), ("no tools", ())):
         conversations = [Conversation(each.messages, tools) for each in generate("train", 40, 0)]
         chats = [[message.to_chat() for message in each.messages] for each in conversations]
         shown = [tool.to_openai() for tool in tools] or None
-        ours = lambda: [text_of(DIALECT.render(each)) for each in conversations]  # noqa: E731, B023
-        theirs = lambda: [tokenizer.apply_chat_template(c, tools=shown, tokenize=False) for c in chats]  # noqa: E731, B023
+        ours = partial(render_ours, conversations)
+        theirs = partial(render_theirs, tokenizer, chats, shown)
         assert ours() == theirs()
         mine, other = medians(ours, theirs)
         print(f"render, {label}: {mine / 40 * 1e6:.0f} µs a conversation, {other / mine:.1f}x apply_chat_template")
