@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Mapping
+from decimal import Decimal
 from typing import Any
 
 from hermes.json_text import UnreadableError, decode_whole
 from hermes.record import JSON, Tool, ToolCall, dumps
 
-_INTEGER = re.compile(r"[+-]?[0-9]{1,300}")
-_NUMBER = re.compile(r"[+-]?[0-9]{1,300}(\.[0-9]+)?([eE][+-]?[0-9]{1,2})?")
+_INTEGER = re.compile(r"-?(0|[1-9][0-9]{0,300})")
+_NUMBER = re.compile(r"-?(0|[1-9][0-9]{0,300})(\.[0-9]+)?([eE][+-]?[0-9]{1,3})?")
+_POSITIONAL = ("prefixItems", "patternProperties")
+"""Say which schema an item or property has; where one of them stands, what is inside is left alone."""
 _DEEPEST = 100
 
 
@@ -32,13 +36,19 @@ class _Walk:
         self.changes = changes
 
     def value(self, value: JSON, schema: JSON, path: str, depth: int) -> JSON:
-        """`value` as `schema` wants it; the schema's own alternatives are not tried."""
+        """`value` as `schema` wants it; of alternatives, the one whose type it has then."""
         schema = self._resolved(schema)
         if not isinstance(schema, Mapping) or depth > _DEEPEST:
             return value
-        changed = _as_listed(_as_type(value, schema.get("type")), schema.get("enum"))
+        types, alternatives = self._types(schema)
+        changed = _as_listed(_as_type(value, types), schema.get("enum"))
         if changed is not value:
             self.changes.append(f"{path}: {dumps(value)} read as {dumps(changed)}")
+        fitting = [each for each in alternatives if _has_type(changed, each["type"])]
+        if alternatives:
+            return self.value(changed, fitting[0], path, depth + 1) if len(fitting) == 1 else changed
+        if any(keyword in schema for keyword in _POSITIONAL):
+            return changed
         if isinstance(changed, Mapping):
             properties = schema.get("properties")
             known = properties if isinstance(properties, Mapping) else {}
@@ -52,16 +62,27 @@ class _Walk:
             return [self.value(each, items, f"{path}[{index}]", depth + 1) for index, each in enumerate(changed)]
         return changed
 
+    def _types(self, schema: Mapping[str, JSON]) -> tuple[JSON, list[Mapping[str, JSON]]]:
+        """The types that `schema` states, itself or in alternatives that are plain types."""
+        if "type" in schema:
+            return schema["type"], []
+        listed = schema.get("anyOf", schema.get("oneOf"))
+        resolved = [self._resolved(each) for each in listed] if isinstance(listed, list) else []
+        plain = [each for each in resolved if isinstance(each, Mapping) and isinstance(each.get("type"), str)]
+        return ([each["type"] for each in plain], plain) if plain and len(plain) == len(resolved) else (None, [])
+
     def _resolved(self, schema: JSON) -> JSON:
         """The schema that `schema` refers to within the tool's own."""
         for _ in range(_DEEPEST):
             if not isinstance(schema, Mapping) or not isinstance(reference := schema.get("$ref"), str):
                 return schema
+            if not re.fullmatch(r"#(/.*)?", reference):
+                return None
             target: JSON = self.root
             for part in reference.removeprefix("#").split("/")[1:]:
                 name = part.replace("~1", "/").replace("~0", "~")
                 target = target.get(name) if isinstance(target, Mapping) else None
-            schema = target if reference.startswith("#") else None
+            schema = target
         return None
 
 
@@ -105,7 +126,12 @@ def _integer(value: JSON) -> _Reading:
 def _number(value: JSON) -> _Reading:
     if not isinstance(value, str) or not _NUMBER.fullmatch(value.strip()):
         return None
-    return _integer(value) or (float(value),)
+    if (whole := _integer(value)) is not None:
+        return whole
+    number = float(value)
+    # Digits that a float does not hold would be lost.
+    exact = math.isfinite(number) and Decimal(repr(number)) == Decimal(value.strip())
+    return (number,) if exact else None
 
 
 def _boolean(value: JSON) -> _Reading:

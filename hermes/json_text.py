@@ -10,6 +10,8 @@ import re
 
 from hermes.record import JSON
 
+DEEPEST = 200
+"""Lists and objects in each other; what follows works through values recursively."""
 _SPACE = re.compile(r"[ \t\r\n]*")
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -61,9 +63,20 @@ def decode(text: str, start: int = 0, decoder: json.JSONDecoder = _STRICT) -> tu
         raise UnreadableError(f"{error.msg} at character {max(0, error.pos - start)}") from None
     except (ValueError, RecursionError) as error:
         raise UnreadableError("nested too deeply" if isinstance(error, RecursionError) else str(error)) from None
+    if text.count("{", start, end) + text.count("[", start, end) > DEEPEST and _depth(value) > DEEPEST:
+        raise UnreadableError(f"nested more than {DEEPEST} levels deep")
     if text.find("\\u", start, end) != -1 and holds(value, _LONE_SURROGATE):
         raise UnreadableError("a string holds half of a surrogate pair")
     return value, end
+
+
+def _depth(value: JSON) -> int:
+    """How many lists and objects stand in each other."""
+    depth, level = 0, [value]
+    while level := [each for each in level if isinstance(each, dict | list)]:
+        depth += 1
+        level = [inner for each in level for inner in (each.values() if isinstance(each, dict) else each)]
+    return depth
 
 
 def decode_whole(text: str) -> JSON:
@@ -75,7 +88,7 @@ def decode_whole(text: str) -> JSON:
     value, end = decode(text, 0, _ANY_KEYS)
     keys = _KEY.findall(text)
     # Looking for keys that stand twice takes most of the time, so it is only done where there may be some.
-    if len(set(keys)) != len(keys) and _keys_in(value) != len(keys):
+    if "\\u" in text or (len(set(keys)) != len(keys) and _keys_in(value) != len(keys)):
         value, end = decode(text)
     if skip_space(text, end) != len(text):
         raise UnreadableError("more follows after the call's object")

@@ -11,7 +11,7 @@ from hermes.repair import readings
 from hermes.syntax import CallSyntax, Policy
 
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
-_MAY_HOLD_CONTROL = re.compile(r"\\[ubf]|[\x00-\x1f\x7f]")
+_MAY_HOLD_CONTROL = re.compile(r"\\[ubf]|[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 _ALIASES = ("parameters", "args", "arguments")
 _UNWRAPPINGS = 3
 """How often arguments may be JSON text inside JSON text."""
@@ -23,7 +23,7 @@ def plain_call(body: str, syntax: CallSyntax) -> ToolCall | None:
         value = decode_whole(body)
     except UnreadableError:
         return None
-    if not isinstance(value, dict) or _MAY_HOLD_CONTROL.search(body):
+    if not isinstance(value, dict) or len(value) != 2 or _MAY_HOLD_CONTROL.search(body):
         return None
     name, arguments = value.get(syntax.name_key), value.get(syntax.arguments_key)
     return ToolCall(name, arguments) if name and isinstance(name, str) and isinstance(arguments, dict) else None
@@ -83,13 +83,14 @@ def as_call(value: JSON, syntax: CallSyntax, policy: Policy) -> tuple[ToolCall, 
     if not isinstance(name, str) or not name:
         raise UnreadableError(f"the call has no {syntax.name_key!r}")
     key, flags = syntax.arguments_key, []
-    if key not in value:
-        alias = next((alias for alias in _ALIASES if alias in value), None)
-        if alias is not None and policy == "strict":
-            raise UnreadableError(f"the call of {name!r} has {alias!r} where {key!r} should be")
-        if alias is not None:
-            key = alias
-            flags.append(f"alias_{alias}")
+    given = [alias for alias in dict.fromkeys((key, *_ALIASES)) if alias in value]
+    if len(given) > 1:
+        raise UnreadableError(f"the call of {name!r} has {' and '.join(map(repr, given))}")
+    if given and given[0] != key:
+        if policy == "strict":
+            raise UnreadableError(f"the call of {name!r} has {given[0]!r} where {key!r} should be")
+        key = given[0]
+        flags.append(f"alias_{key}")
     arguments = value.get(key)
     if arguments in (None, ""):
         return ToolCall(name, {}), (*flags, "arguments_missing")
@@ -126,7 +127,10 @@ def _repaired(text: str, syntax: CallSyntax, problem: UnreadableError) -> Body:
     """
     for values, flags in readings(text):
         try:
-            return as_body(values, syntax, "lenient", text, *flags)
+            body = as_body(values, syntax, "lenient", text, *flags)
         except UnreadableError:
             continue
+        # A call that breaks off before its arguments is no call without arguments.
+        if not {"repaired", "arguments_missing"} <= set(body.flags):
+            return body
     raise problem

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
 
+from hermes.skills import Skill
 from hermes.tools import JSON as JSON
 from hermes.tools import read_declaration, read_function
 
@@ -70,13 +71,17 @@ class Tool:
 
     @classmethod
     def from_any(cls, value: JSON | Callable[..., JSON] | Tool) -> Tool:
-        """Read a declaration: OpenAI's, the bare function object, Anthropic's, MCP's, or a Python function.
+        """Read a declaration: OpenAI's, the bare function object, Anthropic's, MCP's, a Python function, or the
+        text of a SKILL.md, whose tool takes whatever its instructions say.
 
         Raises:
             ValueError: names the tool, the JSON path and what is missing or wrong; see `hermes.tools`.
         """
         if isinstance(value, Tool):
             return value
+        if isinstance(value, str):
+            skill = Skill.parse(value)
+            return cls(skill.name, skill.description, {"type": "object"})
         return cls(*(read_function(value) if callable(value) else read_declaration(value)))
 
     def to_function(self) -> dict[str, JSON]:
@@ -185,6 +190,13 @@ def _message_to_row(message: Message) -> dict[str, JSON]:
     return row
 
 
+def _arguments(text: str) -> dict[str, JSON]:
+    value = loads(text)
+    if not isinstance(value, dict):
+        raise ValueError(f"a call's arguments must be JSON text of an object, not {text[:80]!r}")
+    return value
+
+
 def _message_from_row(row: Mapping[str, JSON]) -> Message:
     content = row["content"]
     if row.get("content_is_json"):
@@ -193,7 +205,7 @@ def _message_from_row(row: Mapping[str, JSON]) -> Message:
     return Message(
         role=row["role"],
         content=content,
-        calls=tuple(ToolCall(call["name"], json.loads(call["arguments"])) for call in calls),
+        calls=tuple(ToolCall(call["name"], _arguments(call["arguments"])) for call in calls),
         name=row.get("name"),
     )
 

@@ -12,7 +12,7 @@ from hermes.json_text import LETS_CONTROL_STAND, UnreadableError, decode, skip_s
 from hermes.record import JSON
 
 _RAW = re.compile("[\x00-\x1f]")
-_STRINGS = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
+_STRINGS = re.compile(r'"(?:[^"\\]++|\\.)*+(?:"|\\?\Z)', re.DOTALL)
 
 
 _WORDS = {"true": "True", "false": "False", "null": "None"}

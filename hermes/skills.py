@@ -29,7 +29,7 @@ class Skill:
         if len(parts) != 3 or parts[0].strip():
             raise ValueError("SKILL.md must begin with a header between two lines '---'")
         fields: dict[str, str] = {}
-        for line in parts[1].splitlines():
+        for line in parts[1].replace("\r", "").split("\n"):
             key, colon, value = line.strip().partition(":")
             if key == "metadata":
                 break
@@ -41,8 +41,19 @@ class Skill:
         return cls(fields["name"], fields["description"], parts[2].strip())
 
     def to_text(self) -> str:
-        """A SKILL.md that `parse` reads as this skill."""
-        return f"---\nname: {self.name}\ndescription: {self.description}\n---\n\n{self.body}\n"
+        """A SKILL.md that `parse` reads as this skill.
+
+        Raises:
+            ValueError: the app's format cannot hold it: a line break or `---` in the header, or an empty field.
+        """
+        text = f"---\nname: {self.name}\ndescription: {self.description}\n---\n\n{self.body}\n"
+        try:
+            same = Skill.parse(text) == self
+        except ValueError:
+            same = False
+        if not same:
+            raise ValueError(f"skill {self.name!r}: its name or description cannot stand in the header of a SKILL.md")
+        return text
 
     def listing(self) -> str:
         """The two lines that the app's system prompt shows."""

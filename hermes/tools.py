@@ -14,6 +14,7 @@ in one way: OpenAPI's `nullable`, missing parameters, `true` and `false` in plac
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
@@ -28,6 +29,8 @@ _SCHEMAS = (
     *("unevaluatedItems", "unevaluatedProperties"),
 )
 _MAY_BE_BOOLEAN = ("additionalProperties", "unevaluatedProperties", "unevaluatedItems")
+_VALUES = ("default", "const", "enum", "examples")
+"""Hold values, in which nothing is a keyword."""
 _DEEPEST = 100
 
 
@@ -52,7 +55,7 @@ def read_declaration(value: JSON) -> tuple[str, str, dict[str, JSON]]:
 
 
 def read_parameters(name: str, parameters: JSON, key: str = "parameters") -> dict[str, JSON]:
-    """The JSON Schema of a tool's arguments, normalised: always an object's, with `type` and `properties`.
+    """The JSON Schema of a tool's arguments, normalised: an object's.
 
     Raises:
         ValueError: names the tool, the JSON path and what is wrong.
@@ -107,7 +110,7 @@ def _schema(value: JSON, where: str, depth: int) -> dict[str, JSON]:
 
 def _with_null(schema: dict[str, JSON]) -> dict[str, JSON]:
     """`schema` that allows null too."""
-    if "type" not in schema:
+    if "type" not in schema or any(key in schema for key in ("const", "not", "$ref", *_SCHEMA_LISTS)):
         return {"anyOf": [schema, {"type": "null"}]} if schema else schema
     types = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
     changed = {**schema, "type": [*types, *(() if "null" in types else ("null",))]}
@@ -135,7 +138,8 @@ def read_function(function: Callable[..., Any]) -> tuple[str, str, dict[str, JSO
     name = getattr(function, "__name__", "")
     if not name or name == "<lambda>":
         raise ValueError(f"tool {_shown(function)}: needs a name; write it as a function with def")
-    docstring = parse(inspect.getdoc(function) or "")
+    # A class without a docstring would have that of its base.
+    docstring = parse(inspect.cleandoc(function.__doc__ or ""))
     described = {each.arg_name: each.description or "" for each in docstring.params}
     properties: dict[str, JSON] = {}
     required: list[str] = []
@@ -149,7 +153,7 @@ def read_function(function: Callable[..., Any]) -> tuple[str, str, dict[str, JSO
             schema["description"] = " ".join(described[parameter.name].split())
         if parameter.default is inspect.Parameter.empty:
             required.append(parameter.name)
-        elif parameter.default is None or isinstance(parameter.default, str | bool | int | float):
+        elif _is_plain(parameter.default):
             schema["default"] = parameter.default
         properties[parameter.name] = schema
     parameters: dict[str, JSON] = {"type": "object", "properties": properties}
@@ -161,18 +165,23 @@ def read_function(function: Callable[..., Any]) -> tuple[str, str, dict[str, JSO
     return name, " ".join(" ".join(said).split()), read_parameters(name, parameters)
 
 
+def _is_plain(value: JSON) -> bool:
+    if isinstance(value, float):
+        return math.isfinite(value)
+    return value is None or isinstance(value, str | bool | int)
+
+
 def _hints(function: Callable[..., Any], name: str) -> list[tuple[inspect.Parameter, Any]]:
     """The parameters of `function` that a caller fills in, with their type hints."""
     from typing import get_type_hints
 
     try:
         hints = get_type_hints(function, include_extras=True)
-    except (NameError, TypeError) as error:
-        raise ValueError(f"tool {name!r}: its type hints cannot be read: {error}") from None
+        parameters = inspect.signature(function).parameters.values()
+    except Exception as error:  # Hints are evaluated: they can raise anything.
+        raise ValueError(f"tool {name!r}: its signature or type hints cannot be read: {error}") from None
     found = []
-    for parameter in inspect.signature(function).parameters.values():
-        if parameter.name in ("self", "cls"):
-            continue
+    for parameter in parameters:
         if parameter.kind not in (parameter.KEYWORD_ONLY, parameter.POSITIONAL_OR_KEYWORD):
             raise ValueError(f"tool {name!r}: parameter {parameter.name!r} cannot be passed by name")
         if parameter.name not in hints:
@@ -198,7 +207,7 @@ def _without_titles(value: JSON, names: bool = False) -> JSON:
     """Without the titles that pydantic makes from names; `names`: the keys of `value` are names, not keywords."""
     if isinstance(value, dict):
         return {
-            key: _without_titles(each, not names and key in _SCHEMA_MAPS)
+            key: each if not names and key in _VALUES else _without_titles(each, not names and key in _SCHEMA_MAPS)
             for key, each in value.items()
             if names or key != "title"
         }

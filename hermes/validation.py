@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable
-from functools import cache
+from functools import lru_cache
 
 from jsonschema import Draft202012Validator, SchemaError
 from referencing import Registry
@@ -25,16 +26,23 @@ def validate(call: ToolCall, tool: Tool) -> list[str]:
         errors = sorted(validator.iter_errors(dict(call.arguments)), key=lambda each: (each.json_path, each.message))
     except Unresolvable as error:
         return [f"$: the schema of {tool.name!r} refers to {error.ref!r}, which is not in it"]
+    except RecursionError:
+        return [f"$: nested too deeply to be checked, or the schema of {tool.name!r} refers to itself"]
+    except (ValueError, TypeError, ArithmeticError, AttributeError, re.error) as error:
+        return [f"$: cannot be checked against the schema of {tool.name!r}: {error}"]
     return [f"{error.json_path}: {error.message}" for error in errors]
 
 
 def check_schema(tool: Tool) -> list[str]:
     """What is wrong with the parameters of `tool` as a JSON Schema; empty if nothing."""
-    problem = _schema_problem(dumps(dict(tool.parameters)))
+    try:
+        problem = _schema_problem(dumps(dict(tool.parameters)))
+    except (ValueError, TypeError, RecursionError) as error:
+        problem = f"$: {error}"
     return [f"$: the schema of {tool.name!r} is wrong at {problem}"] if problem else []
 
 
-@cache
+@lru_cache(maxsize=1024)
 def _schema_problem(parameters: str) -> str | None:
     try:
         Draft202012Validator.check_schema(json.loads(parameters))
@@ -59,6 +67,8 @@ def validate_conversation(conversation: Conversation) -> list[str]:
     problems: list[str] = []
     messages = conversation.messages
     problems += [problem for tool in conversation.tools for problem in check_schema(tool)]
+    names = [tool.name for tool in conversation.tools]
+    problems += [f"tools: two are called {name!r}" for name in sorted({n for n in names if names.count(n) > 1})]
     if not any(message.role == "assistant" for message in messages):
         problems.append("messages: no assistant turn to learn from")
     if not any(message.role == "user" for message in messages):

@@ -23,6 +23,9 @@ SCHEMA: dict[str, Any] = {
         "note": {"type": ["string", "null"]},
         "either": {"type": ["integer", "boolean"]},
         "any": {},
+        "maybe": {"anyOf": [{"type": "integer"}, {"type": "null"}]},
+        "pair": {"type": "array", "prefixItems": [{"type": "string"}], "items": {"type": "integer"}},
+        "anchor": {"$ref": "#place"},
     },
     "additionalProperties": {"type": "integer"},
     "$defs": {"place": {"type": "object", "properties": {"zip": {"type": "string"}}}},
@@ -47,6 +50,7 @@ TOOL = Tool("f", "", SCHEMA)
         ("place", {"zip": 150}, {"zip": "150"}),
         ("unit", "celsius", "Celsius"),
         ("other", "7", 7),
+        ("maybe", "7", 7),
     ],
 )
 def test_what_has_one_meaning_is_read(key: str, before: Any, after: Any) -> None:
@@ -77,6 +81,13 @@ def test_what_has_one_meaning_is_read(key: str, before: Any, after: Any) -> None
         ("phone", ["5"]),
         ("either", "x"),
         ("any", "3"),
+        ("days", "007"),
+        ("days", "+3"),
+        ("share", "9007199254740993.0"),
+        ("share", "9" * 300 + "e99"),
+        ("pair", ["3", "4"]),
+        ("maybe", None),
+        ("anchor", "3"),
     ],
 )
 def test_what_has_none_or_several_stays(key: str, value: Any) -> None:

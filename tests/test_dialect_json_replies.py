@@ -57,7 +57,6 @@ CALLS: dict[str, tuple[str, tuple[Policy, ...], ToolCall, str, set[str]]] = {
         {"text_around"},
     ),
     "inside what is no JSON": (f"{{note: {A}", ("lenient",), call("a"), "{note:", {"text_around"}),
-    "inside what breaks off": (f'{{"a": {A}, oops', ("lenient",), call("a"), '{"a":\n, oops', {"text_around"}),
     "after a code span": (f"As in `{B}`: {A}", ("lenient",), call("a"), f"As in `{B}`:", {"text_around"}),
     "after a backtick": (f"It`s {A}", ("lenient",), call("a"), "It`s", {"text_around"}),
     "a code block": (f"```json\n{A}\n```", ("lenient",), call("a"), "", {"text_around"}),
@@ -90,6 +89,12 @@ def test_only_the_first_of_several_calls_is_taken() -> None:
 
 
 MALFORMED: dict[str, tuple[str, tuple[Policy, ...], str]] = {
+    "inside what breaks off": (f'{{"a": {A}, oops', POLICIES, "Expecting property name"),
+    "inside what is cut off": (
+        '{"tool": "b", "args": {"first": {"tool": "a", "args": {}}, "s',
+        POLICIES,
+        "Unterminated",
+    ),
     "missing brace": ('{"tool": "a", "args": {}', ("strict",), "Expecting"),
     "not closed": ('{"tool": "a", "args": {"x": "', POLICIES, "Unterminated string"),
     "two calls": (f"{A}\n{B}", ("strict",), "more follows after the call's object"),

@@ -161,6 +161,14 @@ CALLS: dict[str, tuple[str, Policy, list[ToolCall], str, set[str]]] = {
     "after an open backtick": ("a ` b\n" + TIME, "strict", [call("get_time")], "a ` b", set()),
     "after a code block": ("```\nx\n```\n" + TIME, "strict", [call("get_time")], "```\nx\n```", set()),
     "text around": ("a\n" + block(A) + "\nb \n" + block(B) + " c", "strict", [call("a"), call("b")], "a\nb\nc", set()),
+    "a thought between": (
+        f"Hm. <think>a draft: {TIME}</think>\n{TIME}",
+        "strict",
+        [call("get_time")],
+        "Hm.",
+        {"call_markup_in_reasoning"},
+    ),
+    "unclosed before another": (f"<tool_call>{A}{block(B)}", "lenient", [call("a"), call("b")], "", {"unclosed"}),
     "text after the stop token": (f"{TIME}<|im_end|>\nuser", "strict", [call("get_time")], "", {"text_after_stop"}),
 }
 
@@ -195,6 +203,18 @@ MALFORMED: dict[str, tuple[str, tuple[Policy, ...]]] = {
     "too large a number": (block('{"name": "f", "arguments": {"x": 1e999}}'), ("strict", "lenient")),
     "half a surrogate pair": (block('{"name": "f", "arguments": {"x": "\\ud83d"}}'), ("strict", "lenient")),
     "too deep": (block('{"name": "f", "arguments": {"x": ' + "[" * 100_000 + "}}"), ("strict", "lenient")),
+    "cut off before its arguments": ('<tool_call>{"name": "delete_all"</tool_call>', ("strict", "lenient")),
+    "a key twice, once escaped": (block('{"name": "f", "n\\u0061me": "g", "arguments": {}}'), ("strict", "lenient")),
+    "arguments under two keys": (
+        block('{"name": "f", "arguments": {}, "parameters": {"x": 1}}'),
+        ("strict", "lenient"),
+    ),
+    "arguments under two aliases": (block('{"name": "f", "args": {}, "parameters": {"x": 1}}'), ("strict", "lenient")),
+    "nested more than 200 deep": (
+        block('{"name": "f", "arguments": {"x": ' + "[" * 199 + "]" * 199 + "}}"),
+        ("strict", "lenient"),
+    ),
+    "a later thought not closed": (f"Hm. <think>maybe {TIME}", ("strict", "lenient")),
     "a closing mark alone": ("Hm.</tool_call>", ("strict", "lenient")),
     "reasoning not closed (C10)": (f"<think>\nI will call it now.\n{TIME}", ("strict", "lenient")),
 }
@@ -222,6 +242,11 @@ TEXTS = {
     "a fenced call (C26)": (f"```json\n{A}\n```", {"untagged_call"}),
     "a bare call (C26)": (A, {"untagged_call"}),
     "JSON in prose (C26)": ('The config is {"name": "w", "arguments": {}} as shown.', set()),
+    "quoted whole, with a mark in a string": (
+        '"<tool_call>{"name": "a", "arguments": {"x": "</tool_call>"}}</tool_call>"',
+        {"markup_in_code_span"},
+    ),
+    "an opening think tag in prose": ("Thoughts begin with <think> here.", set()),
     "white space": ("\n  two lines \n", set()),
     "nothing": ("", set()),
 }
@@ -254,6 +279,12 @@ def test_a_reply_cut_by_the_limit_is_no_call(text: str, policy: Policy) -> None:
     reply = DIALECT.parse(text, policy=policy, finish_reason="length")
     assert isinstance(reply, Malformed)
     assert reply.flags == ("cut",)
+
+
+def test_a_call_that_breaks_off_is_none_in_strict_reading() -> None:
+    reply = DIALECT.parse(f"<tool_call>{A}{block(B)}")
+    assert isinstance(reply, ToolCalls)
+    assert (list(reply.calls), reply.malformed) == ([call("b")], ("a call is not closed",))
 
 
 def test_a_closed_call_counts_even_where_the_rest_was_cut() -> None:

@@ -24,6 +24,7 @@ PARTS = (
         "{'name': 'f', 'arguments': {}}",
         "é",
         "9" * 5000,
+        '<tool_call>{"name": "f", "arguments": {}}</tool_call>',
     ),
 )
 

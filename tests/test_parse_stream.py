@@ -160,3 +160,25 @@ def test_what_is_rendered_is_read_back(calls: tuple[ToolCall, ...], sizes: list[
         events, again = streamed(segment.text, sizes, policy)  # type: ignore[arg-type]
         assert again == reply
         check_events(events, again)
+
+
+def test_a_failed_call_is_not_taken_for_the_next_one() -> None:
+    twice = '<tool_call>{"name": "f", "name": "g", "arguments": {}}</tool_call>'
+    text = twice + '<tool_call>{"name": "g", "arguments": {}}</tool_call>'
+    for policy in ("strict", "lenient"):
+        events, reply = streamed(text, [3], policy)  # type: ignore[arg-type]
+        check_events(events, reply)
+        assert [event.name for event in events if isinstance(event, CallStart)] == ["f", "g"]
+
+
+@pytest.mark.parametrize("body", ['{"name": "f", "arguments": "' + "x" * 50_000, '{"thought": "' + "x" * 50_000])
+def test_a_long_string_outside_of_the_arguments_is_held(body: str) -> None:
+    """Were it looked through again with each chunk, this would not come to an end."""
+    text = f'<tool_call>{body}", "name": "f"}}</tool_call>'
+    events, reply = streamed(text, [1], "strict")
+    check_events(events, reply)
+
+
+def test_many_escaped_quotes_take_time_in_proportion() -> None:
+    text = '<tool_call>{"a": "' + '\\"' * 300_000 + "</tool_call>"
+    assert isinstance(DIALECT.parse(text, policy="lenient"), Malformed)

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import Field
 
-from hermes import Skill, Tool, ToolCall, validate
+from hermes import Skill, Tool, ToolCall, dumps, validate
 
 SCHEMA = {
     "type": "object",
@@ -207,6 +207,8 @@ def test_a_python_function() -> None:
 
 
 def test_functions_that_cannot_be_tools() -> None:
+    def method_alone(self, a: int) -> None: ...
+
     def untyped(a) -> None: ...  # type: ignore[no-untyped-def]
 
     def many(*a: int) -> None: ...
@@ -216,9 +218,11 @@ def test_functions_that_cannot_be_tools() -> None:
     def opaque(a: Opaque) -> None: ...
 
     for function, message in (
+        (method_alone, "'self' needs a type hint"),
         (untyped, "'a' needs a type hint"),
         (many, "cannot be passed by name"),
         (odd, "type hints cannot be read"),
+        (max, "'max': its signature or type hints cannot be read"),
         (opaque, "has no JSON Schema"),
         (lambda: None, "needs a name"),
     ):
@@ -235,3 +239,41 @@ WORD = st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Zs", "Zl"
 def test_a_skill_is_written_so_that_it_reads_back(name: str, description: str, body: str) -> None:
     skill = Skill(name, description, body)
     assert Skill.parse(skill.to_text()) == skill
+
+
+def test_a_skills_text_is_a_tool_that_takes_what_its_instructions_say() -> None:
+    tool = Tool.from_any("---\nname: spin\ndescription: Spins.\n---\n\nTurn it.")
+    assert (tool.name, tool.description, tool.parameters) == ("spin", "Spins.", {"type": "object"})
+
+
+@pytest.mark.parametrize("description", ["", "a --- b", "two\nlines"])
+def test_a_skill_that_its_format_cannot_hold_is_refused(description: str) -> None:
+    with pytest.raises(ValueError, match=r"skill 'x': .* cannot stand in the header"):
+        Skill("x", description, "body").to_text()
+
+
+def test_defaults_keep_what_looks_like_a_keyword_and_infinity_is_left_out() -> None:
+    def f(meta: dict[str, str] = {"title": "x"}, limit: float = float("inf")) -> None: ...  # noqa: B006
+
+    properties = Tool.from_any(f).parameters["properties"]
+    assert "default" not in properties["limit"]
+    dumps(Tool.from_any(f).to_function())
+
+
+@pytest.mark.parametrize(
+    ("schema", "arguments"),
+    [
+        ({"type": "object", "properties": {"c": {"$ref": "#"}}}, "deep"),
+        ({"properties": {"a": {"multipleOf": 0.5}}}, {"a": 10**400}),
+        ({"properties": {"a": {"$ref": "#/properties/a"}}}, {"a": 1}),
+        ({"properties": {"a": {"$ref": "#/properties/b/enum/0"}, "b": {"enum": ["x"]}}}, {"a": 1}),
+        ({"properties": {"a": {"default": float("inf")}}}, {"a": 1}),
+    ],
+)
+def test_what_cannot_be_validated_is_a_problem_and_no_crash(schema: dict[str, Any], arguments: Any) -> None:
+    if arguments == "deep":
+        arguments = {}
+        for _ in range(600):
+            arguments = {"c": arguments}
+    (problem,) = validate(ToolCall("t", arguments), Tool("t", "", schema))
+    assert problem.startswith("$: ")

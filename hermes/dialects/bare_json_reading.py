@@ -9,7 +9,8 @@ from dataclasses import dataclass, replace
 
 from hermes.control import IM_END
 from hermes.dialects.base import CallSyntax, FinishReason, Policy
-from hermes.dialects.tagged import CodeState, join_pieces, split_reasoning
+from hermes.dialects.code_spans import CodeState
+from hermes.dialects.tagged import QUOTES, join_pieces, split_reasoning
 from hermes.json_text import UnreadableError, decode
 from hermes.reading import Body, read_body
 from hermes.record import JSON, Final, Malformed, Reply, ToolCalls
@@ -122,52 +123,34 @@ def _call_of(text: str) -> Body | None:
 
 
 _PROBE = json.JSONDecoder(parse_int=str, parse_float=str, strict=False)
-_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*(?:"|\Z)|[{}\[\]]', re.DOTALL)
-_DEEPEST = 900
-"""How far into a value that is nested too deeply nothing is looked for."""
 _FAR = 4096
 
 
 def _objects(text: str) -> Iterator[tuple[int, int]]:
     """Where JSON objects stand that have a "tool" key, in no code and in no other object.
 
-    An object that breaks off is not tried again from the objects that are still open where it breaks off: they
-    break off there as well. So the time grows with the length of the text only.
+    What stands in an object that breaks off is not tried: it is a part of something that was not finished.
     """
     code, gone, walked, position = CodeState(), 0, 0, 0
-    broken: set[int] = set()
     while (start := text.find("{", position)) != -1:
         code.walk(text, walked, start)
         if start > _FAR:
             # An error costs as much as there is text before it: Python counts the lines.
             text, gone, start = text[start:], gone + start, 0
-        position = walked = start
+        position, walked = start + 1, start
         if code.span and (span_end := code.span_end(text, start)) is not None:
             position = span_end
             continue
-        position = start + 1
-        if code.block or gone + start in broken:
+        if code.block:
             continue
         try:
             value, end = _PROBE.raw_decode(text, start)
         except json.JSONDecodeError as error:
-            broken.update(gone + each for each in _open_at(text, start, error.pos))
+            position = max(position, error.pos)
+            continue
         except RecursionError:
-            broken.update(gone + each for each in _open_at(text, start, len(text)))
-        else:
-            position = walked = end
-            if SYNTAX.name_key in value:
-                yield gone + start, gone + end
-
-
-def _open_at(text: str, start: int, end: int) -> list[int]:
-    """Where the objects begin that are open at `end`, when read from `start` on."""
-    opened: list[int] = []
-    for match in _TOKEN.finditer(text, start, end):
-        if match[0] in ("{", "["):
-            opened.append(match.start())
-        elif match[0] in ("}", "]") and opened:
-            opened.pop()
-        if len(opened) >= _DEEPEST:
-            break
-    return opened
+            return
+        position = walked = end
+        before = QUOTES.get(text[start - 1]) if start else None
+        if SYNTAX.name_key in value and not (before and text.startswith(before, end)):
+            yield gone + start, gone + end

@@ -18,6 +18,10 @@ _IN_STRING = re.compile(r'(?:[^"\\]|\\.)+', re.DOTALL)
 _OUTSIDE = re.compile(r'[^"{}\[\]]+')
 
 
+_LONGEST = 4000
+"""Characters of a key, or of a value that is not the arguments, that are looked at again with each chunk."""
+
+
 class CallReader:
     """Follows a JSON object `{"name": …, "arguments": {…}}` piece by piece, whatever the order of its keys.
 
@@ -35,6 +39,8 @@ class CallReader:
         self.name: str | None = None
         self.body: str | None = None
         """The whole object, once its closing mark has come."""
+        self.lost = False
+        """Whether a token is so long that following it costs more than waiting for the end of the reply."""
         self.told = False
         """Whether any of the arguments were taken."""
 
@@ -44,6 +50,7 @@ class CallReader:
         while self.body is None and (end := self._token(text, position)) is not None:
             self._seen.append(text[position:end])
             position = end
+        self.lost = self.body is None and len(text) - position > _LONGEST
         return text[position:]
 
     def take_arguments(self) -> str:
@@ -92,7 +99,7 @@ class CallReader:
         match = (_STRING if text[start : start + 1] == '"' else _SCALAR).match(text, start)
         if match is None:
             return None
-        if self._key == self._syntax.name_key and match[0].startswith('"'):
+        if self._key == self._syntax.name_key and match[0].startswith('"') and self.name is None:
             self.name = _text(match[0])
         self._expects = "next"
         return match.end()

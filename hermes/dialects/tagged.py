@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 
 from hermes.dialects.base import CallSyntax, FinishReason, Policy
+from hermes.dialects.code_spans import CodeState
 from hermes.json_text import UnreadableError, decode_whole
 from hermes.reading import Body, plain_call, read_body
 from hermes.record import Final, Malformed, Reply, ToolCall, ToolCalls
@@ -19,10 +20,6 @@ from hermes.record import Final, Malformed, Reply, ToolCall, ToolCalls
 THINK_START = "<think>"
 THINK_END = "</think>"
 QUOTES = {'"': '"', "'": "'", "“": "”", "‘": "’", "«": "»", "„": "“"}
-
-_CODE = re.compile(r"`+|\n")
-_FENCE = 3
-"""Backticks at the start of a line that open a code block."""
 
 
 def split_reasoning(text: str) -> tuple[str, str, bool]:
@@ -32,53 +29,6 @@ def split_reasoning(text: str) -> tuple[str, str, bool]:
         return "", text, True
     reasoning, closing, rest = start[len(THINK_START) :].partition(THINK_END)
     return reasoning.strip(), rest, bool(closing)
-
-
-class CodeState:
-    """Whether a position of a Markdown text is code, told by walking over the text once.
-
-    A run of backticks opens a span until the same run or the end of the line; three or more at the start of a
-    line open a block until the next such line, or the end of the text.
-    """
-
-    def __init__(self) -> None:
-        self.block = False
-        self.span = 0
-        """Backticks that opened the span; 0 outside of one."""
-        self._line_start = True
-
-    def walk(self, text: str, start: int, end: int) -> None:
-        """Go from `start` to `end`; runs of backticks must not be cut there."""
-        position = start
-        for match in _CODE.finditer(text, start, end):
-            blank = not text[position : match.start()].strip(" ")
-            at_line_start = self._line_start and blank
-            if match[0] == "\n":
-                self.span, self._line_start = 0, True
-            else:
-                self._backticks(len(match[0]), at_line_start)
-                self._line_start = False
-            position = match.end()
-        if position < end and text[position:end].strip(" "):
-            self._line_start = False
-
-    def _backticks(self, run: int, at_line_start: bool) -> None:
-        if at_line_start and run >= _FENCE and not self.span:
-            self.block = not self.block
-        elif not self.block and self.span == run:
-            self.span = 0
-        elif not self.block and not self.span:
-            self.span = run
-
-    def span_end(self, text: str, start: int) -> int | None:
-        """Where the open span ends; None if its line ends first, so that it is none after all."""
-        for match in _CODE.finditer(text, start):
-            if match[0] == "\n":
-                break
-            if len(match[0]) == self.span:
-                return match.end()
-        self.span = 0
-        return None
 
 
 @cache
@@ -110,11 +60,9 @@ class _Scan:
     calls: list[ToolCall] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
     flags: dict[str, None] = field(default_factory=dict)
+    reasoning: list[str] = field(default_factory=list)
     pieces: list[str] = field(default_factory=list)
     """Text before, between and after calls."""
-    _closing_at: int = 0
-    """Where the last closing mark was found that was looked for, -1 if none is left."""
-
     _endless_from: int | None = None
     """The quotation mark of a string that nothing ends."""
 
@@ -124,7 +72,7 @@ class _Scan:
 
     def read(self) -> None:
         """Fill in everything that the reply holds."""
-        marks = marks_of(*self._marks)
+        marks = marks_of(*self._marks, THINK_START)
         code, walked, piece, position = CodeState(), 0, 0, 0
         while match := marks.search(self.text, position):
             code.walk(self.text, walked, match.start())
@@ -133,6 +81,9 @@ class _Scan:
             if quoted_until is not None:
                 self.flags["markup_in_code_span"] = None
                 position = quoted_until
+                continue
+            if match[0] == THINK_START and not self._is_reasoning(match.end()):
+                position = match.end()
                 continue
             self.pieces.append(self.text[piece : match.start()])
             piece = position = walked = self._take(match)
@@ -159,20 +110,33 @@ class _Scan:
             return None
         if self.text.startswith(after, match.end()):
             return match.end()
-        closing = self._closing_from(match.end()) if match[0] == self.syntax.opening else -1
-        end = closing + len(self.syntax.closing)
-        return end if closing != -1 and self.text.startswith(after, end) else None
+        if match[0] != self.syntax.opening:
+            return None
+        end = self._body_end(match.end())
+        quoted = self.syntax.closing + after
+        return end + len(self.syntax.closing) if self.text.startswith(quoted, end) else None
 
-    def _closing_from(self, position: int) -> int:
-        """Where the next closing mark begins, -1 if none follows; each part of the text is searched once."""
-        if 0 <= self._closing_at < position or not self._closing_at:
-            self._closing_at = self.text.find(self.syntax.closing, position)
-        return self._closing_at
+    def _is_reasoning(self, start: int) -> bool:
+        """Whether a think tag before `start` opens reasoning: it is closed, or a call could hide in it."""
+        return any(self.text.find(mark, start) != -1 for mark in (THINK_END, self.syntax.opening))
+
+    def _take_reasoning(self, start: int) -> int:
+        end = self.text.find(THINK_END, start)
+        if end == -1:
+            self.flags["unclosed_reasoning"] = None
+            self.problems.append("the reasoning is not closed")
+        thought = self.text[start : end if end != -1 else len(self.text)]
+        self.reasoning.append(thought.strip())
+        if self.syntax.opening in thought:
+            self.flags["call_markup_in_reasoning"] = None
+        return end + len(THINK_END) if end != -1 else len(self.text)
 
     def _take(self, match: re.Match[str]) -> int:
         """Read what the mark stands for; returns where the text goes on."""
         if match[0] == self.syntax.opening:
             return self._take_call(match.end())
+        if match[0] == THINK_START:
+            return self._take_reasoning(match.end())
         if match[0] == self.syntax.closing:
             self.problems.append(f"{self.syntax.closing} without {self.syntax.opening}")
         elif self.text[match.end() :].strip():
@@ -183,14 +147,13 @@ class _Scan:
         """Read the call whose body begins at `start`."""
         end = self._body_end(start)
         mark = marks_of(*self._marks).match(self.text, end)
-        if mark is None or mark[0] == self.stop:
-            return self._take_unclosed(start, end)
+        if mark is None or mark[0] != self.syntax.closing:
+            return self._take_unclosed(start, end, is_last=mark is None)
         if end == start:
             self.problems.append("a call is empty")
         else:
             self._add_body(self.text[start:end])
-        # A call that breaks off where the next one begins has no closing mark of its own.
-        return mark.end() if mark[0] == self.syntax.closing else end
+        return mark.end()
 
     def _add_body(self, body: str) -> None:
         try:
@@ -214,9 +177,9 @@ class _Scan:
             end = mark.start() if mark else len(self.text)
         return end
 
-    def _take_unclosed(self, start: int, end: int) -> int:
-        """A call that nothing closes: whole in lenient reading, unless the token limit cut the reply."""
-        if self.finish_reason == "length":
+    def _take_unclosed(self, start: int, end: int, is_last: bool) -> int:
+        """A call that nothing closes: whole in lenient reading, unless the token limit cut it."""
+        if self.finish_reason == "length" and is_last:
             self.problems.append("a call is cut by the token limit")
         elif self.policy == "strict":
             self.problems.append("a call is not closed")
@@ -271,12 +234,13 @@ def read_reply(
         return Malformed("the reasoning is not closed", text, reasoning, tuple(flags))
     scan = _Scan(rest, syntax, stop, policy, finish_reason, flags=flags)
     scan.read()
+    reasoning = "\n".join(each for each in (reasoning, *scan.reasoning) if each)
     if scan.calls:
         problems = tuple(scan.problems)
         return ToolCalls(tuple(scan.calls), join_pieces(scan.pieces), problems, text, reasoning, tuple(scan.flags))
     if scan.problems:
         return Malformed("; ".join(scan.problems), text, reasoning, tuple(scan.flags))
-    said = "".join(scan.pieces)
+    said = join_pieces(scan.pieces)
     for body in _untagged(said, syntax) if finish_reason == "stop" else ():
         scan.flags |= dict.fromkeys((*body.flags, "untagged_call"))
         if policy == "lenient":

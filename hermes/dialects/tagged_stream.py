@@ -25,7 +25,8 @@ from hermes.dialects.base import (
     TextDelta,
 )
 from hermes.dialects.call_stream import CallReader
-from hermes.dialects.tagged import QUOTES, THINK_END, THINK_START, CodeState, marks_of, read_reply
+from hermes.dialects.code_spans import CodeState
+from hermes.dialects.tagged import QUOTES, THINK_END, THINK_START, marks_of, read_reply
 from hermes.json_text import UnreadableError, decode_whole
 from hermes.reading import as_body
 from hermes.record import Malformed, Reply, ToolCall, ToolCalls, dumps
@@ -52,7 +53,7 @@ class TaggedStream:
 
     def __init__(self, syntax: CallSyntax, stop: str, policy: Policy = "strict") -> None:
         self._syntax, self._stop, self._policy = syntax, stop, policy
-        self._marks = (syntax.opening, syntax.closing, stop)
+        self._marks = (syntax.opening, syntax.closing, stop, THINK_START)
         self._bytes = codecs.getincrementaldecoder("utf-8")("replace")
         self._received: list[str] = []
         self._pending = ""
@@ -196,6 +197,8 @@ class TaggedStream:
             events.append(CallStart(index, call.name))
         if call.name is not None and self._policy == "strict" and (text := call.take_arguments()):
             events.append(ArgumentsDelta(index, text))
+        if call.lost:
+            self._mode = "held"
         if call.body is None:
             return False
         try:
