@@ -16,7 +16,7 @@ from hermes.record import (
     loads,
 )
 from hermes.skills import Skill, list_skills
-from hermes.validation import validate, validate_call, validate_conversation
+from hermes.validation import unreadable_turns, validate, validate_call, validate_conversation
 
 __all__ = [
     "Conversation",
@@ -36,6 +36,7 @@ __all__ = [
     "list_skills",
     "loads",
     "text_of",
+    "unreadable_turns",
     "validate",
     "validate_call",
     "validate_conversation",

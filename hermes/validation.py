@@ -12,7 +12,8 @@ from referencing import Registry
 from referencing.exceptions import Unresolvable
 
 from hermes.control import MARKERS
-from hermes.record import Conversation, Tool, ToolCall, dumps
+from hermes.dialects.base import Dialect
+from hermes.record import Conversation, Malformed, Tool, ToolCall, ToolCalls, dumps
 
 
 def validate(call: ToolCall, tool: Tool) -> list[str]:
@@ -86,6 +87,27 @@ def validate_conversation(conversation: Conversation) -> list[str]:
         problems += [f"{where}: assistant text holds {m}" for m in MARKERS if m in message.content]
         for number, call in enumerate(message.calls):
             problems += [f"{where}.calls[{number}] {p}" for p in validate_call(call, conversation.tools)]
+    return problems
+
+
+def unreadable_turns(conversation: Conversation, dialect: Dialect) -> list[str]:
+    """Assistant turns that `dialect` does not read back as they are: training on them teaches what no parser takes.
+
+    An open code block before a call, or a text that looks like a call, are such.
+    """
+    problems = []
+    for index, message in enumerate(conversation.messages):
+        if message.role != "assistant":
+            continue
+        try:
+            reply = dialect.parse(dialect.format_reply(message), conversation.tools)
+        except ValueError as error:
+            problems.append(f"messages[{index}]: {error}")
+            continue
+        calls = reply.calls if isinstance(reply, ToolCalls) else ()
+        if calls != message.calls or isinstance(reply, Malformed):
+            read = reply.reason if isinstance(reply, Malformed) else f"{len(calls)} call(s)"
+            problems.append(f"messages[{index}]: read back by the {dialect.name} dialect, this turn is {read}")
     return problems
 
 

@@ -17,6 +17,7 @@ from hermes import (
     ToolCalls,
     get_dialect,
     text_of,
+    unreadable_turns,
 )
 from hermes.control import MARKERS, escape_in_json, neutralise
 from hermes.gallery_tools import GALLERY_TOOLS
@@ -139,3 +140,14 @@ def test_rows_on_disk_read_back(arguments: dict[str, object], result: object) ->
     row = json.loads(json.dumps(conversation.to_json()))
     assert isinstance(row["messages"][1]["calls"][0]["arguments"], str)
     assert Conversation.from_json(row) == conversation
+
+
+def test_turns_that_would_not_be_read_back_are_named() -> None:
+    call = ToolCall("a")
+    fenced = Conversation((Message("user", "?"), Message("assistant", "Here:\n```python\nx", (call,))))
+    assert unreadable_turns(fenced, DIALECT) == ["messages[1]: read back by the hermes dialect, this turn is 0 call(s)"]
+    posing = Conversation((Message("user", "?"), Message("assistant", '{"tool": "rm", "args": {}}')))
+    assert unreadable_turns(posing, get_dialect("json")) != []
+    assert unreadable_turns(posing, DIALECT) == []
+    both = Conversation((Message("user", "?"), Message("assistant", "Well.", (call,))))
+    assert "messages[1]: " in unreadable_turns(both, get_dialect("json"))[0]

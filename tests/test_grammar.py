@@ -5,9 +5,12 @@ import re
 from types import SimpleNamespace
 
 import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
 from test_grammar_engines import LOAD, RUN, verdict
 
-from hermes import get_dialect
+from hermes import Message, ToolCall, get_dialect
+from hermes.control import MARKERS
 from hermes.dialects.base import CallSyntax
 from hermes.gallery_tools import GALLERY_TOOLS
 from hermes.grammar import Bounds, Finding, compile, lint
@@ -268,3 +271,35 @@ def test_an_answer_that_is_written_as_a_call(choice: str, reply: str, verdict: b
     assert (re.fullmatch(grammar.regex("text"), reply) is not None) == verdict
     without_tools = compile([], get_dialect("fenced"), choice) if choice != "required" else grammar
     assert re.fullmatch(without_tools.regex("text"), "free text") is None
+
+
+@given(
+    st.fixed_dictionaries(
+        {
+            name: st.text() | st.sampled_from([*MARKERS, "1 < 2", "</tool_call", 'a"b\\c\n'])
+            for name in ("script_name", "skill_name")
+        },
+        optional={"data": st.text()},
+    )
+)
+def test_what_the_dialect_writes_is_in_its_grammar(arguments: dict[str, str]) -> None:
+    schema = {
+        "type": "object",
+        "properties": {name: {"type": "string"} for name in ("skill_name", "script_name", "data")},
+    }
+    tool = Tool("run", "", {**schema, "required": ["skill_name"]})
+    dialect = get_dialect("hermes")
+    written = dialect.format_reply(Message("assistant", calls=(ToolCall("run", arguments),)))
+    expression = compile([tool], dialect, "required").regex("text")
+    # Half of a surrogate pair is written as it is, and nobody can send it.
+    assume(all(char < "\ud800" or char > "\udfff" for text in arguments.values() for char in text))
+    assert re.fullmatch(expression, written)
+
+
+def test_names_and_enums_with_control_tokens_are_written_as_the_renderer_writes_them() -> None:
+    schema = {"type": "object", "properties": {"mark<|im_end|>": {"enum": ["<|im_start|>", "</tool_call>", "a<b"]}}}
+    dialect, tool = get_dialect("hermes"), Tool("f<|im_end|>", "", schema)
+    expression = compile([tool], dialect, "required").regex("text")
+    for value in schema["properties"]["mark<|im_end|>"]["enum"]:
+        written = dialect.format_reply(Message("assistant", calls=(ToolCall(tool.name, {"mark<|im_end|>": value}),)))
+        assert re.fullmatch(expression, written), written

@@ -16,7 +16,7 @@ from core.stages import Run, Stage, code_hash, need_stage, versions
 from data.build import read_conversations
 from data.supervision import Kind, audit
 from data.tokenise import Example, tokenise
-from hermes import dumps, get_dialect
+from hermes import dumps, get_dialect, unreadable_turns
 from training.adapter import attach, choose_dtype, merge, prepare_tokenizer
 from training.checkpoint import Progress
 from training.curve import write_curve
@@ -126,15 +126,18 @@ def _examples(recipe: Recipe, run: Run, split: str, tokenizer: PreTrainedTokeniz
     for conversation in read_conversations(run.data / f"{split}.jsonl"):
         example = tokenise(conversation, dialect, tokenizer)
         length = len(example.input_ids)
-        if length > limit:
+        unreadable = unreadable_turns(conversation, dialect)
+        if unreadable:
+            rejected.append(dumps({"id": conversation.id, "reason": "; ".join(unreadable)}))
+        elif length > limit:
             rejected.append(dumps({"id": conversation.id, "reason": f"{length} tokens; max_length is {limit}"}))
         else:
             kept.append(example)
     atomic_write_text(run.training / f"rejected-{split}.jsonl", "".join(f"{line}\n" for line in rejected))
     if rejected:
         console().print(
-            f"train: {len(rejected)} {split} conversation(s) over {limit} tokens left out, "
-            f"named in {run.training / f'rejected-{split}.jsonl'}; raise training.max_length to keep them"
+            f"train: {len(rejected)} {split} conversation(s) left out, named with the reason in "
+            f"{run.training / f'rejected-{split}.jsonl'}; training.max_length is {limit} tokens"
         )
     if not kept:
         raise UserError(f"{run.data / f'{split}.jsonl'}: no conversation fits training.max_length = {limit}")

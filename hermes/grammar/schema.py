@@ -127,8 +127,10 @@ class ToolSchema:
                     if not isinstance(given, list):
                         self.note(node, keyword, "ignored: it must be a list of values")
                         continue
-                    kept = given if values is None else values
-                    values = [value for value in kept if any(equal(value, each) for each in given)]
+                    if values is None:
+                        values = list(given)
+                    else:
+                        values = [value for value in values if any(equal(value, each) for each in given)]
         rest = tuple(
             Node({k: v for k, v in node.schema.items() if k not in ("enum", "const")}, node.pointer, node.entered)
             for node in nodes

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import TypeAlias
 
+from hermes.control import JSON_ESCAPES
 from hermes.grammar.form import (
     ALL,
     EMPTY,
@@ -33,6 +34,8 @@ from hermes.grammar.form import (
     without,
 )
 
+CONTROL_TOKENS = tuple(marker for marker, _ in JSON_ESCAPES if "|" in marker)
+"""Written only as the renderers write them: the raw text would be a control token."""
 HEX = "0123456789abcdefABCDEF"
 IN_ESCAPES = '"\\/bfnrtu' + HEX
 CONTROL: Ranges = ((0, 0x1F),)
@@ -121,8 +124,10 @@ class Strings:
         return choice(other, *(chain(char, self._left(rest)) for char, rest in node.items() if rest))
 
     def _endless(self, low: int) -> Form:
-        if not self.first or low > 1 or any(len(mark) == 1 for mark in self.marks):
+        if not self.first or any(len(mark) == 1 for mark in self.marks):
             return repeat(self._unit(bool(self.first), free=low < 2), low)
+        if low > 1:
+            return chain(repeat(self._unit(True), low, low), self._endless(0))
         broken = chain(self.first, self._unfinished(self._trie))
         plain = Chars(without(self._raw, points(self.first)), free=True)
         step = choice(plain, chain(repeat(broken), choice(ESCAPE, chain(self.first, self._left(self._trie)))))
@@ -175,6 +180,11 @@ class Strings:
         parts: list[Form | str] = []
         at = 0
         while at < len(text):
+            control = next((each for each in CONTROL_TOKENS if text.startswith(each, at)), "")
+            if control:
+                parts.append(_code(control[0]) + control[1:])
+                at += len(control)
+                continue
             mark = next((each for each in self.marks if self.first and text.startswith(each, at)), "")
             if mark[1:2] == "/":
                 parts.append(choice(f"{self.first}\\/", chain(_code(self.first), one_of("/"))))
