@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hermes.control import IM_END
 from hermes.dialects.bare_json import BareJsonDialect
 from hermes.dialects.base import (
     ArgumentsDelta,
@@ -26,12 +27,16 @@ _DIALECTS: dict[str, Dialect] = {"hermes": HermesDialect(), "json": BareJsonDial
 _NATIVE = "native"
 
 
-def get_dialect(name: str, *, chat_template: ChatTemplate | None = None) -> Dialect:
+def get_dialect(
+    name: str, *, chat_template: ChatTemplate | None = None, bos_token: str = "", eos_token: str = IM_END
+) -> Dialect:
     """The dialect called `name`.
 
     Args:
         name: `hermes`, `json`, `fenced` or `native`.
         chat_template: the checkpoint's own template, or its named templates; only `native` takes and needs it.
+        bos_token: what that template may write at the beginning.
+        eos_token: what ends an assistant turn in it.
 
     Raises:
         ValueError: no dialect has that name; the message lists those that exist. Or `native` has no template.
@@ -39,7 +44,7 @@ def get_dialect(name: str, *, chat_template: ChatTemplate | None = None) -> Dial
     if name == _NATIVE:
         if not chat_template:
             raise ValueError("the native dialect needs the checkpoint's chat template (`chat_template`): it has none")
-        return NativeDialect(chat_template)
+        return NativeDialect(chat_template, bos_token, eos_token)
     if name not in _DIALECTS:
         raise ValueError(f"no dialect {name!r}; there are: {', '.join((*_DIALECTS, _NATIVE))}")
     return _DIALECTS[name]

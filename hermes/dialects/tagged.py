@@ -138,7 +138,7 @@ class _Scan:
         if match[0] == THINK_START:
             return self._take_reasoning(match.end())
         if match[0] == self.syntax.closing:
-            self.problems.append(f"{self.syntax.closing} without {self.syntax.opening}")
+            self.problems.append("a closing tag without a call")
         elif self.text[match.end() :].strip():
             self.flags["text_after_stop"] = None
         return match.end()
@@ -239,7 +239,7 @@ def read_reply(
         problems = tuple(scan.problems)
         return ToolCalls(tuple(scan.calls), join_pieces(scan.pieces), problems, text, reasoning, tuple(scan.flags))
     if scan.problems:
-        return Malformed("; ".join(scan.problems), text, reasoning, tuple(scan.flags))
+        return Malformed(_reason(scan.problems), text, reasoning, tuple(scan.flags))
     said = join_pieces(scan.pieces)
     for body in _untagged(said, syntax) if finish_reason == "stop" else ():
         scan.flags |= dict.fromkeys((*body.flags, "untagged_call"))
@@ -248,6 +248,12 @@ def read_reply(
     return Final(said, text, reasoning, tuple(scan.flags))
 
 
+def _reason(problems: list[str]) -> str:
+    more = len(problems) - _MOST_REASONS
+    return "; ".join([*problems[:_MOST_REASONS], *([f"and {more} more"] if more > 0 else [])])
+
+
+_MOST_REASONS = 5
 _WHOLE_FENCE = re.compile(r"\s*```[A-Za-z_]*\n(.*?)\n?```\s*", re.DOTALL)
 
 
