@@ -12,6 +12,7 @@ from hermes.record import JSON
 
 DEEPEST = 200
 """Lists and objects in each other; what follows works through values recursively."""
+_SPACES = ("", " ", "\t", "\r", "\n")
 _SPACE = re.compile(r"[ \t\r\n]*")
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -43,6 +44,9 @@ LETS_CONTROL_STAND = json.JSONDecoder(
 _ANY_KEYS = json.JSONDecoder(parse_float=_finite, parse_constant=_refuse_constant)
 """Faster; of a key that stands twice it keeps the last."""
 _KEY = re.compile(r'"([^"]*)"\s*:')
+_KEY_END = re.compile(r'"\s*:')
+_SHORT = 180
+"""Characters of text that cannot nest deeper than `DEEPEST` and in which comparing keys is cheaper than counting."""
 
 
 class UnreadableError(ValueError):
@@ -63,20 +67,16 @@ def decode(text: str, start: int = 0, decoder: json.JSONDecoder = _STRICT) -> tu
         raise UnreadableError(f"{error.msg} at character {max(0, error.pos - start)}") from None
     except (ValueError, RecursionError) as error:
         raise UnreadableError("nested too deeply" if isinstance(error, RecursionError) else str(error)) from None
-    if text.count("{", start, end) + text.count("[", start, end) > DEEPEST and _depth(value) > DEEPEST:
-        raise UnreadableError(f"nested more than {DEEPEST} levels deep")
+    if text.count("{", start, end) + text.count("[", start, end) > DEEPEST:
+        _check_depth(_keys_and_depth(value)[1])
     if text.find("\\u", start, end) != -1 and holds(value, _LONE_SURROGATE):
         raise UnreadableError("a string holds half of a surrogate pair")
     return value, end
 
 
-def _depth(value: JSON) -> int:
-    """How many lists and objects stand in each other."""
-    depth, level = 0, [value]
-    while level := [each for each in level if isinstance(each, dict | list)]:
-        depth += 1
-        level = [inner for each in level for inner in (each.values() if isinstance(each, dict) else each)]
-    return depth
+def _check_depth(depth: int) -> None:
+    if depth > DEEPEST:
+        raise UnreadableError(f"nested more than {DEEPEST} levels deep")
 
 
 def decode_whole(text: str) -> JSON:
@@ -85,31 +85,49 @@ def decode_whole(text: str) -> JSON:
     Raises:
         UnreadableError: says what is wrong.
     """
-    value, end = decode(text, 0, _ANY_KEYS)
-    keys = _KEY.findall(text)
-    # Looking for keys that stand twice takes most of the time, so it is only done where there may be some.
-    if "\\u" in text or (len(set(keys)) != len(keys) and _keys_in(value) != len(keys)):
+    if "\\" in text:
         value, end = decode(text)
-    if skip_space(text, end) != len(text):
+    else:
+        value, end = _decode_without_escapes(text)
+    if end != len(text) and skip_space(text, end) != len(text):
         raise UnreadableError("more follows after the call's object")
     return value
 
 
-def _keys_in(value: JSON) -> int:
-    """How many keys all objects in `value` have together."""
-    count, pending = 0, [value]
-    while pending:
-        each = pending.pop()
-        if isinstance(each, dict):
-            count += len(each)
-            pending.extend(each.values())
-        elif isinstance(each, list):
-            pending.extend(each)
-    return count
+def _decode_without_escapes(text: str) -> tuple[JSON, int]:
+    """As `decode`: looking for keys that stand twice takes most of the time, so it is done where there may be some."""
+    try:
+        value, end = _ANY_KEYS.raw_decode(text, skip_space(text, 0))
+    except (ValueError, RecursionError):
+        return decode(text)
+    if len(text) < _SHORT:
+        keys = _KEY.findall(text)
+        return (value, end) if len(set(keys)) == len(keys) else decode(text)
+    keys_there, depth = _keys_and_depth(value)
+    _check_depth(depth)
+    return (value, end) if keys_there == len(_KEY_END.findall(text)) else decode(text)
+
+
+def _keys_and_depth(value: JSON) -> tuple[int, int]:
+    """How many keys all objects in `value` have together, and how many lists and objects stand in each other."""
+    keys, depth, level = 0, 0, [value]
+    while level := [each for each in level if isinstance(each, dict | list)]:
+        depth += 1
+        inner: list[JSON] = []
+        for each in level:
+            if isinstance(each, dict):
+                keys += len(each)
+                inner.extend(each.values())
+            else:
+                inner.extend(each)
+        level = inner
+    return keys, depth
 
 
 def skip_space(text: str, start: int) -> int:
     """The first position from `start` on that is no JSON white space."""
+    if text[start : start + 1] not in _SPACES:
+        return start
     found = _SPACE.match(text, start)
     assert found is not None
     return found.end()
