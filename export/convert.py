@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import signal
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import FrameType
 
 from core.errors import UserError
 from core.recipe import ExportSettings
@@ -35,7 +39,7 @@ def convert(model: Path, work: Path, settings: ExportSettings, log: Path) -> Con
     work.mkdir(parents=True, exist_ok=True)
     # The template and the type come from our own metadata; the bundle that litert-torch packs is not used.
     try:
-        with _output_to(log):
+        with _output_to(log), _stopped_by_ctrl_c():
             from litert_torch.generative.export_hf import export
 
             export.export(
@@ -62,6 +66,44 @@ def _graph(work: Path, settings: ExportSettings) -> Path:
     if not graphs:
         raise UserError(f"{work}: litert-torch left no .tflite there")
     return graphs[-1]
+
+
+_ASK_AGAIN = 0.25
+"""Seconds until Ctrl-C is raised once more."""
+
+
+@contextmanager
+def _stopped_by_ctrl_c() -> Iterator[None]:
+    """Within the block, Ctrl-C always ends in a KeyboardInterrupt.
+
+    Python drops an exception that is raised in a callback of its garbage collector, and JAX has one that runs
+    often; others are caught by C++ code on the way. So it is raised again until the block is left.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    happened: list[int] = []
+    leaving = (__file__, contextlib.__file__)
+
+    def handler(number: int, frame: FrameType | None) -> None:
+        happened.append(number)
+        signal.setitimer(signal.ITIMER_REAL, _ASK_AGAIN)
+        # On its way out the block must not be cut short; what happened is raised at its end.
+        if frame is None or frame.f_code.co_filename not in leaving:
+            raise KeyboardInterrupt
+
+    before = {number: signal.signal(number, handler) for number in (signal.SIGINT, signal.SIGALRM)}
+    try:
+        yield
+    except Exception:
+        if not happened:
+            raise
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        for number, action in before.items():
+            signal.signal(number, action)
+    if happened:
+        raise KeyboardInterrupt
 
 
 @contextmanager
