@@ -17,7 +17,7 @@ from export.bundle import write_bundle
 from export.card import card
 from export.convert import convert
 from export.metadata import llm_metadata
-from export.verify import verify
+from export.verify import check_lengths, verify
 from hermes import get_dialect
 
 PACKAGES = ("litert-torch", "litert-converter", "ai-edge-quantizer", "litert-lm-builder", "litert-lm-api", "torch")
@@ -54,7 +54,7 @@ def stage(recipe: Recipe, run: Run) -> Stage:
 
 
 def export(recipe: Recipe, run: Run) -> Path:
-    """Convert, pack and verify; returns the bundle.
+    """Convert, pack and verify; returns the bundle. An earlier one stays until the new one has passed.
 
     Raises:
         UserError: the conversion failed, or the finished bundle does not do in LiteRT-LM what the
@@ -67,32 +67,31 @@ def export(recipe: Recipe, run: Run) -> Path:
         console().print(f"export: up to date ({target})")
         return target
     console().print(f"export: {stale}")
-    this.begin()
     started = time.monotonic()
     samples = read_conversations(run.data / "test.jsonl")
     model, work = run.training / "merged", run.export / "work"
-    shutil.rmtree(work, ignore_errors=True)
-    log = run.export / "convert.log"
-    for leftover in (target, run.export / "card.md", run.export / "evidence.json", log):
-        leftover.unlink(missing_ok=True)
-    console().print(f"export: converting the graph, two to four minutes for 135M parameters; details in {log}")
-    converted = convert(model, work, recipe.export, log)
     dialect = get_dialect(recipe.dialect)
     tokenizer = load_tokenizer(model)
+    check_lengths(samples, dialect, tokenizer, recipe.export.cache_length, run.data / "test.jsonl")
+    log = run.export / "convert.log"
+    shutil.rmtree(work, ignore_errors=True)
+    log.unlink(missing_ok=True)
+    console().print(f"export: converting the graph, two to four minutes for 135M parameters; details in {log}")
+    converted = convert(model, work, recipe.export, log)
     stop = tokenizer.convert_tokens_to_ids(dialect.stop)
     metadata = llm_metadata(dialect, stop, recipe.export.cache_length)
     unproven = target.with_name(f"refused-{target.name}")
     write_bundle(unproven, converted, model / "tokenizer.json", metadata, work)
     console().print("export: checking the bundle in LiteRT-LM")
     evidence = verify(unproven, dialect, tokenizer, samples, recipe.export.cache_length)
-    atomic_write_json(run.export / "evidence.json", evidence)
     for what, outcome in evidence["replies"].items():
         console().print(f"export:   {what}: {outcome}")
+    this.begin()
     unproven.replace(target)
+    atomic_write_json(run.export / "evidence.json", evidence)
     digest = file_hash(target)
     facts = {"merged model": f"SHA-256 `{this.inputs['model'][0]}`", **evidence["replies"], **this.inputs["versions"]}
     atomic_write_text(run.export / "card.md", card(recipe, target.name, target.stat().st_size, digest, facts))
-    shutil.rmtree(work)
     this.finish(
         [target, run.export / "card.md", run.export / "evidence.json"],
         seconds=round(time.monotonic() - started, 1),
@@ -100,4 +99,5 @@ def export(recipe: Recipe, run: Run) -> Path:
         bytes=target.stat().st_size,
         sha256=digest,
     )
+    shutil.rmtree(work, ignore_errors=True)
     return target

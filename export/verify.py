@@ -21,6 +21,29 @@ REPLIES = 4
 """Conversations whose first turns are asked for."""
 
 
+def check_lengths(
+    conversations: Sequence[Conversation],
+    dialect: Dialect,
+    tokenizer: PreTrainedTokenizerFast,
+    cache_length: int,
+    where: Path,
+) -> int:
+    """Tokens of the longest conversation.
+
+    Raises:
+        UserError: it does not fit into the cache; the message begins with `where`.
+    """
+    longest = max(
+        len(tokenizer(text_of(dialect.render(each)), add_special_tokens=False)["input_ids"]) for each in conversations
+    )
+    if longest >= cache_length:
+        raise UserError(
+            f"{where}: the longest test conversation has {longest} tokens, the cache {cache_length}; "
+            "raise export.cache_length"
+        )
+    return longest
+
+
 def verify(
     bundle: Path,
     dialect: Dialect,
@@ -44,15 +67,7 @@ def verify(
             raise UserError(f"{bundle}: the runtime puts token {backend.engine.bos_token_id} in front of every prompt")
         for prompt in prompts[:PROMPTS]:
             _check_prompt(backend, dialect, tokenizer, prompt, bundle)
-        longest = max(
-            len(tokenizer(text_of(dialect.render(each)), add_special_tokens=False)["input_ids"])
-            for each in conversations
-        )
-        if longest >= cache_length:
-            raise UserError(
-                f"{bundle}: the longest test conversation has {longest} tokens, the cache {cache_length}; "
-                "raise export.cache_length"
-            )
+        longest = check_lengths(conversations, dialect, tokenizer, cache_length, bundle)
         replies = _check_replies(backend, dialect, _samples(conversations), bundle)
     return {
         "prompts equal in text and token ids": min(len(prompts), PROMPTS),

@@ -22,9 +22,11 @@ from export.bundle import write_bundle
 from export.convert import ConvertedModel
 from export.metadata import llm_metadata
 from export.stage import bundle_path, export
+from export.stage import stage as export_stage
 from export.verify import verify
 from hermes import Message, get_dialect
 from runtime.litert_backend import LiteRTBackend
+from training.stage import stage as training_stage
 from training.stage import train
 
 DIALECT = get_dialect("hermes")
@@ -95,6 +97,31 @@ def test_a_second_run_does_nothing(finished: Finished) -> None:
     export(finished.recipe, finished.run)
     evaluate_models(finished.recipe, finished.run, ("base", "tuned", "bundle"))
     assert times() == before
+
+
+def test_what_cannot_work_is_refused_before_an_earlier_result_is_touched(
+    finished: Finished, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recipe, run = finished.recipe, finished.run
+    short = recipe.model_copy(update={"training": recipe.training.model_copy(update={"max_length": 16})})
+    with pytest.raises(UserError, match=r"no conversation fits training\.max_length = 16"):
+        train(short, run)
+    small = recipe.export.model_copy(update={"cache_length": 300, "prefill_lengths": (128,)})
+    with pytest.raises(UserError, match=r"longest test conversation has \d+ tokens, the cache 300"):
+        export(recipe.model_copy(update={"export": small}), run)
+
+    def stopped(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("training.stage.fit", stopped)
+    monkeypatch.setattr("export.stage.convert", stopped)
+    other = recipe.model_copy(update={"training": recipe.training.model_copy(update={"epochs": 2})})
+    with pytest.raises(KeyboardInterrupt):
+        train(other, run)
+    with pytest.raises(KeyboardInterrupt):
+        export(recipe.model_copy(update={"export": small.model_copy(update={"cache_length": 1300})}), run)
+    assert training_stage(recipe, run).why_stale() is None
+    assert export_stage(recipe, run).why_stale() is None
 
 
 def test_the_runtime_renders_what_training_rendered(backend: LiteRTBackend) -> None:

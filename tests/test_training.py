@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+import json
+import shutil
 from itertools import pairwise
 from pathlib import Path
 
@@ -17,9 +19,9 @@ from core.recipe import TrainingSettings
 from data.agent_skills import generate
 from data.tokenise import IGNORED, Example, tokenise
 from hermes import Conversation, Message, get_dialect
-from training.adapter import attach, merge
+from training.adapter import attach, merge, save_adapter
 from training.batches import collate, plan
-from training.checkpoint import trainable
+from training.checkpoint import restore, trainable
 from training.loop import fit, learning_rate
 from training.loss import add_gradient, labelled_loss
 
@@ -169,6 +171,39 @@ def test_a_checkpoint_of_other_inputs_or_a_torn_one_is_not_used(
     folder = next((tmp_path / "a").iterdir())
     (folder / "state.json").write_text('{"key": "ke')
     assert run(tiny_llama, tmp_path / "a", short)[0] == history
+
+
+def test_a_damaged_checkpoint_is_passed_over(tiny_llama: Path, short: list[Example], tmp_path: Path) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        run(tiny_llama, tmp_path / "good", short, stop_after=4)
+    (good,) = (tmp_path / "good").iterdir()
+    model = attach(llama(tiny_llama), settings(), seed=1)
+    optimizer = torch.optim.AdamW(trainable(model).values())
+    for number, (name, damage) in enumerate(
+        [
+            ("state.json", lambda _: b"[]"),
+            ("state.json", lambda content: content.replace(b'"step"', b'"stop"')),
+            ("state.json", lambda _: b"[" * 100_000),
+            ("tensors.safetensors", lambda content: content[: len(content) // 2]),
+            ("tensors.safetensors", lambda _: b""),
+            ("tensors.safetensors", lambda content: content.replace(b"random_state", b"random_stare")),
+        ]
+    ):
+        bad = tmp_path / str(number) / good.name.replace("step-000004", "step-000006")
+        shutil.copytree(good, bad)
+        (bad / name).write_bytes(damage((bad / name).read_bytes()))
+        assert restore(bad.parent, "key", model, optimizer) is None, name
+        shutil.copytree(good, bad.parent / good.name)
+        found = restore(bad.parent, "key", model, optimizer)
+        assert found is not None and found.step == 4
+
+
+def test_the_adapters_description_does_not_depend_on_the_order_of_a_set(tiny_llama: Path, tmp_path: Path) -> None:
+    model = attach(llama(tiny_llama), settings(), seed=1)
+    save_adapter(model, "a/b", tmp_path)
+    described = json.loads((tmp_path / "adapter_config.json").read_text(encoding="utf-8"))
+    assert described["target_modules"] == sorted(described["target_modules"])
+    assert described["base_model_name_or_path"] == "a/b"
 
 
 def test_merged_model_is_base_plus_adapter(tiny_llama: Path, short: list[Example], tmp_path: Path) -> None:

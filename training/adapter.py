@@ -53,6 +53,19 @@ def attach(model: PreTrainedModel, settings: TrainingSettings, seed: int) -> Pef
     return get_peft_model(model, config)
 
 
+def save_adapter(model: PeftModel, source: str, folder: Path) -> None:
+    """Write the adapter to `folder`; the same adapter gives the same bytes.
+
+    Args:
+        source: what the adapter's card names as its base model, rather than a folder of this machine.
+    """
+    config = model.peft_config["default"]
+    config.base_model_name_or_path = source
+    # A set's order differs from process to process.
+    config.target_modules = sorted(config.target_modules)
+    model.save_pretrained(folder, safe_serialization=True, save_embedding_layers=False)
+
+
 def prepare_tokenizer(tokenizer: PreTrainedTokenizerFast, dialect: Dialect) -> int:
     """Give `tokenizer` the dialect's template and end-of-turn token; returns that token's id.
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from core.console import console
 from core.files import atomic_path, atomic_write_json
 
 if TYPE_CHECKING:
@@ -58,15 +60,20 @@ def save(folder: Path, key: str, model: nn.Module, optimizer: Optimizer, progres
 
 
 def restore(folder: Path, key: str, model: nn.Module, optimizer: Optimizer) -> Progress | None:
-    """Load the newest complete checkpoint of the run `key` into model and optimizer; None if there is none."""
+    """Load the newest complete checkpoint of the run `key` into model and optimizer; None if there is none.
+
+    A damaged one is named and passed over.
+    """
     import torch
-    from safetensors.torch import load_file
 
     for target in sorted(folder.glob("step-*"), reverse=True):
-        state = _read_state(target, key)
-        if state is None:
+        if not target.name.endswith(f"-{key[:12]}"):
             continue
-        tensors = load_file(target / _TENSORS)
+        progress = _read_state(target, key)
+        tensors = _read_tensors(target, model) if progress is not None else None
+        if progress is None or tensors is None:
+            console().print(f"train: {target} is damaged or was not finished, and is not used")
+            continue
         with torch.no_grad():
             for name, weight in trainable(model).items():
                 weight.copy_(tensors[f"weight/{name}"])
@@ -77,14 +84,35 @@ def restore(folder: Path, key: str, model: nn.Module, optimizer: Optimizer) -> P
         torch.set_rng_state(tensors["random_state"])
         if "random_state_cuda" in tensors and torch.cuda.is_available():
             torch.cuda.set_rng_state(tensors["random_state_cuda"])
-        return Progress(state["step"], state["history"], state["seconds"])
+        return progress
     return None
 
 
-def _read_state(target: Path, key: str) -> dict[str, Any] | None:
-    """The state of a complete checkpoint of the run `key`, else None."""
+def _read_state(target: Path, key: str) -> Progress | None:
+    """Where the checkpoint of the run `key` stands; None if it does not say."""
     try:
-        state: dict[str, Any] = json.loads((target / _STATE).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        state = json.loads((target / _STATE).read_text(encoding="utf-8"))
+        step, history, seconds = int(state["step"]), list(state["history"]), float(state["seconds"])
+        whole = state["key"] == key and len(history) == step and all("loss" in dict(point) for point in history)
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None
-    return state if state.get("key") == key and (target / _TENSORS).is_file() else None
+    return Progress(step, history, seconds) if whole else None
+
+
+def _read_tensors(target: Path, model: nn.Module) -> Mapping[str, Tensor] | None:
+    """The tensors of a checkpoint; None if the file is torn, or one is missing or has another shape."""
+    import torch
+    from safetensors import SafetensorError
+    from safetensors.torch import load_file
+
+    try:
+        tensors: dict[str, Tensor] = load_file(target / _TENSORS)
+    except (OSError, ValueError, KeyError, SafetensorError):
+        return None
+    shapes = {"random_state": torch.get_rng_state().shape}
+    for name, weight in trainable(model).items():
+        shapes[f"optimizer/step/{name}"] = torch.Size([])
+        for entry in ("weight", "optimizer/exp_avg", "optimizer/exp_avg_sq"):
+            shapes[f"{entry}/{name}"] = weight.shape
+    whole = all(name in tensors and tensors[name].shape == shape for name, shape in shapes.items())
+    return tensors if whole else None

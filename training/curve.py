@@ -7,6 +7,9 @@ from pathlib import Path
 
 from core.files import atomic_path, atomic_write_json
 
+CURVE_FILES = ("loss.json", "loss.png")
+"""What `write_curve` leaves."""
+
 
 def write_curve(history: Sequence[dict[str, float]], folder: Path) -> None:
     """Write `loss.json` and `loss.png` into `folder`."""

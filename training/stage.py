@@ -17,19 +17,22 @@ from data.build import read_conversations
 from data.supervision import Kind, audit
 from data.tokenise import Example, tokenise
 from hermes import dumps, get_dialect, unreadable_turns
-from training.adapter import attach, choose_dtype, merge, prepare_tokenizer
+from training.adapter import attach, choose_dtype, merge, prepare_tokenizer, save_adapter
 from training.checkpoint import Progress
-from training.curve import write_curve
+from training.curve import CURVE_FILES, write_curve
 from training.loop import fit
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
+SPLITS = ("train", "validation")
+"""The splits that training reads."""
+
 
 def stage(recipe: Recipe, run: Run) -> Stage:
     """What the training of `recipe` depends on."""
     need_stage(run.data, "hermes-edge data", {"data": recipe.data.model_dump(), "seed": recipe.seed})
-    splits = [run.data / f"{split}.jsonl" for split in ("train", "validation")]
+    splits = [run.data / f"{split}.jsonl" for split in SPLITS]
     return Stage(
         run.training,
         {
@@ -49,7 +52,7 @@ def train(recipe: Recipe, run: Run) -> Path:
     """Tune the recipe's model on the recipe's data; returns the folder of the merged model.
 
     Goes on from the last checkpoint of the same inputs; what an unfinished run with other inputs left is
-    removed.
+    removed. An earlier result stays, and stays up to date, until the new one is written.
     """
     this = stage(recipe, run)
     merged = run.training / "merged"
@@ -63,10 +66,7 @@ def train(recipe: Recipe, run: Run) -> Path:
     dialect = get_dialect(recipe.dialect)
     prepare_tokenizer(tokenizer, dialect)
     supervision = _audited(recipe, run, tokenizer)
-    this.begin()
-    for leftover in (merged, run.training / "adapter"):
-        shutil.rmtree(leftover, ignore_errors=True)
-    examples = {split: _examples(recipe, run, split, tokenizer) for split in ("train", "validation")}
+    examples, rejected = _examples(recipe, run, tokenizer)
     dtype = choose_dtype(recipe.training.precision)
     model = attach(_on_device(load_model(base, dtype, recipe.model.trust_remote_code)), recipe.training, recipe.seed)
     with progress("train") as advance:
@@ -80,19 +80,28 @@ def train(recipe: Recipe, run: Run) -> Path:
             this.key,
             lambda step, steps, point: advance(step, steps, f"loss {point['loss']:.3f}"),
         )
+    this.begin()
+    for split, text in rejected.items():
+        atomic_write_text(_rejected_path(run, split), text)
     write_curve(finished.history, run.training)
-    # The adapter's card should name the model's source, not a folder of this machine.
-    model.peft_config["default"].base_model_name_or_path = recipe.model.source
-    model.save_pretrained(run.training / "adapter", safe_serialization=True, save_embedding_layers=False)
+    shutil.rmtree(run.training / "adapter", ignore_errors=True)
+    save_adapter(model, recipe.model.source, run.training / "adapter")
     del model
     console().print("train: merging the adapter into the model")
+    shutil.rmtree(merged, ignore_errors=True)
     merge(base, recipe.model.trust_remote_code, run.training / "adapter", merged, dialect)
-    shutil.rmtree(run.training / "checkpoints")
-    outputs = [path for path in run.training.rglob("*") if path.is_file() and not path.name.startswith(".")]
-    this.finish(
-        outputs, **_figures(finished, examples["train"], str(dtype).removeprefix("torch.")), supervision=supervision
-    )
+    figures = _figures(finished, examples["train"], str(dtype).removeprefix("torch."))
+    this.finish(_outputs(run), **figures, supervision=supervision)
+    # Only now: whoever stops before the record is there can still go on from them.
+    shutil.rmtree(run.training / "checkpoints", ignore_errors=True)
     return merged
+
+
+def _outputs(run: Run) -> list[Path]:
+    """The files of a finished training; what else lies in its folder is the user's."""
+    folders = (run.training / "adapter", run.training / "merged")
+    files = [path for folder in folders for path in folder.rglob("*") if path.is_file()]
+    return [*files, *(run.training / name for name in CURVE_FILES), *(_rejected_path(run, split) for split in SPLITS)]
 
 
 def _audited(recipe: Recipe, run: Run, tokenizer: PreTrainedTokenizerFast) -> dict[Kind, int]:
@@ -117,31 +126,39 @@ def _figures(finished: Progress, examples: list[Example], dtype: str) -> dict[st
     }
 
 
-def _examples(recipe: Recipe, run: Run, split: str, tokenizer: PreTrainedTokenizerFast) -> list[Example]:
-    """The tokenised split; conversations over `max_length` are written to `rejected.jsonl` and named."""
+def _examples(
+    recipe: Recipe, run: Run, tokenizer: PreTrainedTokenizerFast
+) -> tuple[dict[str, list[Example]], dict[str, str]]:
+    """The tokenised splits, and for each the rows of those that are left out."""
     dialect = get_dialect(recipe.dialect)
     limit = recipe.training.max_length
-    kept: list[Example] = []
-    rejected: list[str] = []
-    for conversation in read_conversations(run.data / f"{split}.jsonl"):
-        example = tokenise(conversation, dialect, tokenizer)
-        length = len(example.input_ids)
-        unreadable = unreadable_turns(conversation, dialect)
-        if unreadable:
-            rejected.append(dumps({"id": conversation.id, "reason": "; ".join(unreadable)}))
-        elif length > limit:
-            rejected.append(dumps({"id": conversation.id, "reason": f"{length} tokens; max_length is {limit}"}))
-        else:
-            kept.append(example)
-    atomic_write_text(run.training / f"rejected-{split}.jsonl", "".join(f"{line}\n" for line in rejected))
-    if rejected:
-        console().print(
-            f"train: {len(rejected)} {split} conversation(s) left out, named with the reason in "
-            f"{run.training / f'rejected-{split}.jsonl'}; training.max_length is {limit} tokens"
-        )
-    if not kept:
-        raise UserError(f"{run.data / f'{split}.jsonl'}: no conversation fits training.max_length = {limit}")
-    return kept
+    kept: dict[str, list[Example]] = {split: [] for split in SPLITS}
+    rejected: dict[str, str] = {}
+    for split in SPLITS:
+        rows: list[str] = []
+        for conversation in read_conversations(run.data / f"{split}.jsonl"):
+            example = tokenise(conversation, dialect, tokenizer)
+            length = len(example.input_ids)
+            unreadable = unreadable_turns(conversation, dialect)
+            if unreadable:
+                rows.append(dumps({"id": conversation.id, "reason": "; ".join(unreadable)}))
+            elif length > limit:
+                rows.append(dumps({"id": conversation.id, "reason": f"{length} tokens; max_length is {limit}"}))
+            else:
+                kept[split].append(example)
+        if not kept[split]:
+            raise UserError(f"{run.data / f'{split}.jsonl'}: no conversation fits training.max_length = {limit}")
+        if rows:
+            console().print(
+                f"train: {len(rows)} {split} conversation(s) are left out, to be named with the reason in "
+                f"{_rejected_path(run, split)}; training.max_length is {limit} tokens"
+            )
+        rejected[split] = "".join(f"{row}\n" for row in rows)
+    return kept, rejected
+
+
+def _rejected_path(run: Run, split: str) -> Path:
+    return run.training / f"rejected-{split}.jsonl"
 
 
 def _on_device(model: PreTrainedModel) -> PreTrainedModel:
