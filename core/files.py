@@ -14,6 +14,19 @@ from typing import Any
 from core.errors import UserError
 
 
+def make_folder(path: Path) -> None:
+    """Make the folder `path` with those above it.
+
+    Raises:
+        UserError: it cannot be made: no permission, a file in its place, a name that is too long.
+    """
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise UserError(f"{path}: this folder cannot be made: {reason}; name another place, or mend this one") from None
+
+
 @contextmanager
 def atomic_path(path: Path) -> Iterator[Path]:
     """A temporary path in the folder of `path`; moved onto `path` if the block succeeds, else removed.
@@ -21,8 +34,12 @@ def atomic_path(path: Path) -> Iterator[Path]:
     Raises:
         UserError: the file cannot be written (no space, no permission).
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    make_folder(path.parent)
+    try:
+        # Not all of a long name: the temporary one must not be too long where the name itself is not.
+        handle, name = tempfile.mkstemp(prefix=f".{path.name[:50]}.", dir=path.parent)
+    except OSError as error:
+        raise UserError(f"{path}: cannot be written: {error.strerror or error}") from error
     os.close(handle)
     temporary = Path(name)
     try:

@@ -7,20 +7,38 @@ with a suggestion.
 from __future__ import annotations
 
 import difflib
+import reprlib
 from collections.abc import Hashable, Iterator
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator, model_validator
 
 from core.errors import UserError
+
+_MOST_CONVERSATIONS = 100_000
+_SHORT = reprlib.Repr()
+_SHORT.maxstring = _SHORT.maxother = 100
 
 Share = Annotated[float, Field(ge=0.0, lt=1.0)]
 
 
 class _Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, use_attribute_docstrings=True)
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _check_kind(cls, value: Any, info: ValidationInfo) -> Any:
+        """Refuse what pydantic would read as something else: `true` as 1, `1` as true, and text as a whole number."""
+        kind = cls.model_fields[str(info.field_name)].annotation
+        if kind is bool and not isinstance(value, bool):
+            raise ValueError("must be true or false")
+        if kind is int and isinstance(value, (bool, str)):
+            raise ValueError("must be a whole number")
+        if kind is float and isinstance(value, bool):
+            raise ValueError("must be a number")
+        return value
 
 
 class ModelSettings(_Section):
@@ -39,18 +57,18 @@ class DataSettings(_Section):
 
     builder: Literal["agent_skills"] = "agent_skills"
     """Where conversations come from; `agent_skills` generates them for the skills that ship."""
-    train: int = Field(300, ge=1)
+    train: int = Field(300, ge=1, le=_MOST_CONVERSATIONS)
     """Conversations to train on."""
-    validation: int = Field(20, ge=1)
+    validation: int = Field(20, ge=1, le=_MOST_CONVERSATIONS)
     """Conversations for the validation loss; values and phrasings that training does not see."""
-    test: int = Field(60, ge=1)
+    test: int = Field(60, ge=1, le=_MOST_CONVERSATIONS)
     """Conversations for evaluation; values and phrasings that neither of the others sees."""
 
 
 class TrainingSettings(_Section):
     """LoRA on all linear layers."""
 
-    rank: int = Field(16, ge=1)
+    rank: int = Field(16, ge=1, le=1024)
     """Rank of every LoRA pair; more learns more and takes more memory."""
     alpha: float = Field(32.0, gt=0)
     """The adapter is scaled by alpha / rank."""
@@ -62,7 +80,7 @@ class TrainingSettings(_Section):
     """Share of the steps that the learning rate takes to rise."""
     weight_decay: float = Field(0.0, ge=0)
     """AdamW's, on the adapter."""
-    epochs: int = Field(1, ge=1)
+    epochs: int = Field(1, ge=1, le=1000)
     """How often each conversation is trained on."""
     batch_size: int = Field(4, ge=1)
     """Conversations a step."""
@@ -71,7 +89,7 @@ class TrainingSettings(_Section):
     Fewer take less memory; the gradient is the same.
     """
     max_length: int = Field(2048, ge=16)
-    """Tokens; a longer conversation is refused, named in `rejected.jsonl`, never cut."""
+    """Tokens; a longer conversation is left out, named in `rejected-SPLIT.jsonl`, never cut."""
     max_gradient_norm: float = Field(1.0, gt=0)
     """A longer gradient is scaled down to this."""
     precision: Literal["auto", "bfloat16", "float32"] = "auto"
@@ -85,7 +103,7 @@ class ExportSettings(_Section):
 
     cache_length: int = Field(4096, ge=128)
     """Tokens that a conversation may have on the phone."""
-    prefill_lengths: tuple[Annotated[int, Field(ge=1)], ...] = Field((128, 512, 1024), min_length=1)
+    prefill_lengths: tuple[Annotated[int, Field(ge=1, strict=True)], ...] = Field((128, 512, 1024), min_length=1)
     """Prompt sizes that the graph is compiled for."""
     quantization: Literal["wi8", "float32"] = "wi8"
     """`wi8`: 8-bit weights, activations quantised as they come."""
@@ -112,9 +130,9 @@ class EvaluationSettings(_Section):
 class Recipe(_Section):
     """Everything that decides a run. The same recipe and seed give the same bytes."""
 
-    name: str = Field(pattern=r"^[a-z0-9][a-z0-9._-]*$")
+    name: str = Field(pattern=r"^[a-z0-9][a-z0-9._-]*$", max_length=100)
     """Names the output folder and the bundle."""
-    seed: int = Field(0, ge=0)
+    seed: int = Field(0, ge=0, le=2**63 - 1)
     """Decides the data, the adapter's first values and the order of training."""
     dialect: Literal["hermes"] = "hermes"
     """How tools, calls and results are written."""
@@ -148,11 +166,12 @@ def load_recipe(path: Path, overrides: dict[str, str] | None = None) -> Recipe:
         UserError: the file is missing, is not YAML, or has problems; all of them are listed.
     """
     try:
-        content = yaml.load(path.read_text(encoding="utf-8"), Loader=_Loader)
+        text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
         raise UserError(f"{path}: no such recipe; those that ship are in configs/") from None
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise UserError(f"{path}: cannot be read as YAML: {error}") from None
+    except (OSError, ValueError) as error:
+        raise UserError(f"{path}: cannot be read: {error}") from None
+    content = _parse(text, str(path))
     if not isinstance(content, dict):
         raise UserError(f"{path}: a recipe is a mapping of keys to values, not {type(content).__name__}")
     for key, value in (overrides or {}).items():
@@ -172,10 +191,22 @@ def _override(content: dict[str, object], dotted: str, value: str) -> None:
         if not isinstance(child, dict):
             raise UserError(f"--set {dotted}: {section!r} is a value, not a section")
         target = child
+    target[last] = _parse(value, f"--set {dotted}")
+
+
+def _parse(text: str, where: str) -> Any:
+    """The value of YAML text from `where`.
+
+    Raises:
+        UserError: it is not YAML, or holds what YAML allows and Python has not, such as the 31st of February.
+    """
     try:
-        target[last] = yaml.safe_load(value)
-    except yaml.YAMLError as error:
-        raise UserError(f"--set {dotted}={value}: the value is not YAML: {error}") from None
+        return yaml.load(text, Loader=_Loader)
+    except RecursionError:
+        raise UserError(f"{where}: cannot be read as YAML: nested too deeply") from None
+    except (yaml.YAMLError, ValueError, OverflowError, AttributeError, KeyError) as error:
+        words = str(error).replace("<unicode string>", where)
+        raise UserError(f"{where}: cannot be read as YAML: {words}") from None
 
 
 def _problems(error: ValidationError) -> Iterator[str]:
@@ -188,8 +219,16 @@ def _problems(error: ValidationError) -> Iterator[str]:
         elif problem["type"] == "missing":
             yield f"{path}: missing"
         else:
-            shown = "" if isinstance(problem["input"], dict) else f", not {problem['input']!r}"
+            shown = "" if isinstance(problem["input"], dict) else f", not {_shown(problem['input'])}"
             yield f"{path}: {problem['msg'].removeprefix('Value error, ')}{shown}"
+
+
+def _shown(value: object) -> str:
+    """`value` in short: aliases can make a value of any size out of a few lines."""
+    try:
+        return _SHORT.repr(value)
+    except (ValueError, RecursionError):
+        return f"this {type(value).__name__}"
 
 
 def _suggestion(location: tuple[int | str, ...]) -> str:

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from core.errors import UserError
-from core.files import atomic_write_json, file_hash, value_hash
+from core.files import atomic_write_json, file_hash, make_folder, value_hash
 
 PROJECT = Path(__file__).resolve().parent.parent
 _STAMP = "stamp.json"
@@ -58,13 +58,19 @@ class Run:
         """Hold the run: two commands at once would overwrite each other's files.
 
         Raises:
-            UserError: another command holds it.
+            UserError: another command holds it, or the folder cannot be written.
         """
-        self.root.mkdir(parents=True, exist_ok=True)
-        with (self.root / ".lock").open("w") as file:
+        make_folder(self.root)
+        try:
+            opened = (self.root / ".lock").open("w")
+        except OSError as error:
+            raise UserError(
+                f"{self.root}: nothing can be written there: {error.strerror or error}; name another folder with --runs"
+            ) from None
+        with opened as file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
+            except BlockingIOError:
                 raise UserError(f"{self.root}: another hermes-edge command is at work there; wait for it") from None
             yield
 
@@ -84,21 +90,23 @@ class Stage:
 
     def why_stale(self) -> str | None:
         """Why the stage must run, or None if its result is up to date."""
-        try:
-            stamp = json.loads((self.folder / _STAMP).read_text(encoding="utf-8"))
-            before, outputs = dict(stamp["inputs"]), dict(stamp["outputs"])
-        except (OSError, ValueError, KeyError, TypeError):
+        stamp = _read_stamp(self.folder)
+        if stamp is None:
             return "not finished yet"
+        before, outputs = stamp["inputs"], stamp["outputs"]
         now = json.loads(json.dumps(dict(self.inputs)))
         changed = [name for name in sorted(before.keys() | now.keys()) if before.get(name) != now.get(name)]
         if changed:
             return "changed: " + ", ".join(changed)
         for name, expected in outputs.items():
             path = self.folder / name
-            if not path.is_file():
-                return f"missing: {name}"
-            if file_hash(path) != expected:
-                return f"altered: {name}"
+            try:
+                if not path.is_file():
+                    return f"missing: {name}"
+                if file_hash(path) != expected:
+                    return f"altered: {name}"
+            except (OSError, ValueError):
+                return f"unreadable: {name}"
         return None
 
     def finish(self, outputs: Iterable[Path], **facts: Any) -> None:
@@ -109,17 +117,28 @@ class Stage:
 
     def begin(self) -> None:
         """Take back the record of an earlier result, before any of its files is touched."""
-        self.folder.mkdir(parents=True, exist_ok=True)
-        (self.folder / _STAMP).unlink(missing_ok=True)
+        make_folder(self.folder)
+        try:
+            (self.folder / _STAMP).unlink(missing_ok=True)
+        except OSError as error:
+            raise UserError(f"{self.folder}: cannot be written: {error.strerror or error}") from None
 
 
 def read_facts(folder: Path) -> dict[str, Any]:
     """The facts that a finished stage left; empty if it has not finished."""
+    stamp = _read_stamp(folder)
+    return {} if stamp is None else stamp["facts"]
+
+
+def _read_stamp(folder: Path) -> dict[str, dict[str, Any]] | None:
+    """The record of a finished stage; None if there is none that a stage could have written."""
     try:
-        facts: dict[str, Any] = json.loads((folder / _STAMP).read_text(encoding="utf-8"))["facts"]
-    except (OSError, ValueError, KeyError, TypeError):
-        return {}
-    return facts
+        stamp = json.loads((folder / _STAMP).read_text(encoding="utf-8"))
+        parts = {name: stamp[name] for name in ("inputs", "outputs", "facts")}
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return None
+    whole = all(isinstance(part, dict) for part in parts.values()) and parts["outputs"]
+    return parts if whole else None
 
 
 def code_hash(*names: str) -> str:
@@ -176,14 +195,11 @@ def need_stage(folder: Path, command: str, inputs: Mapping[str, Any]) -> None:
     Raises:
         UserError: it has not; the message says why and names the command that mends it.
     """
-    try:
-        before = dict(json.loads((folder / _STAMP).read_text(encoding="utf-8"))["inputs"])
-    except (OSError, ValueError, KeyError, TypeError):
-        before = None
-    stage = Stage(folder, inputs if before is None else before | dict(inputs))
+    stamp = _read_stamp(folder)
+    stage = Stage(folder, inputs if stamp is None else stamp["inputs"] | dict(inputs))
     stale = stage.why_stale()
     if stale is not None:
-        raise UserError(f"{folder}: {stale}; run `{command}` first")
+        raise UserError(f"{folder}: {stale}; {_first(command)}")
 
 
 def need_file(path: Path, command: str) -> Path:
@@ -192,6 +208,14 @@ def need_file(path: Path, command: str) -> Path:
     Raises:
         UserError: it does not; the message names the command that makes it.
     """
-    if not path.exists():
-        raise UserError(f"{path}: not there yet; run `{command}` first")
+    try:
+        there = path.exists()
+    except (OSError, ValueError) as error:
+        raise UserError(f"{path}: cannot be read: {error}; check --runs") from None
+    if not there:
+        raise UserError(f"{path}: not there yet; {_first(command)}")
     return path
+
+
+def _first(command: str) -> str:
+    return f"run `{command}` first, with the same --recipe, --runs and --set"

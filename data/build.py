@@ -15,6 +15,9 @@ from data.agent_skills import generate
 from data.values import SPLITS, Split
 from hermes import Conversation, dumps, validate_conversation
 
+OUTPUTS = (*(f"{split}.jsonl" for split in SPLITS), "rejected.jsonl", "summary.json")
+"""The files that `build` writes."""
+
 Progress = Callable[[str, int, int], None]
 
 CLOSED_VALUES = frozenset({"from", "to"})

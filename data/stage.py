@@ -5,7 +5,7 @@ from __future__ import annotations
 from core.console import console, progress
 from core.recipe import Recipe
 from core.stages import Run, Stage, code_hash
-from data.build import build
+from data.build import OUTPUTS, build
 
 
 def stage(recipe: Recipe, run: Run) -> Stage:
@@ -31,4 +31,4 @@ def build_data(recipe: Recipe, run: Run) -> None:
     this.begin()
     with progress("data") as advance:
         summary = build(recipe, run.data, lambda split, done, total: advance(done, total, split))
-    this.finish(run.data.glob("*.json*"), **summary)
+    this.finish([run.data / name for name in OUTPUTS], **summary)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from types import TracebackType
 from typing import IO
@@ -74,9 +75,10 @@ class ReplyCache:
         try:
             row = json.loads(line)
             key, text, reason, seconds = row["key"], row["text"], row["finish_reason"], float(row["seconds"])
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
             return
-        if isinstance(text, str) and reason in ("stop", "length"):
+        whole = isinstance(key, str) and isinstance(text, str) and isinstance(reason, str)
+        if whole and reason in ("stop", "length") and 0 <= seconds < math.inf:
             self._known[key] = Completion(text, reason, seconds)
 
     def _unwritable(self, error: OSError) -> UserError:

@@ -47,6 +47,22 @@ def test_all_problems_come_at_once_with_suggestions(tmp_path: Path) -> None:
         (GOOD + "export: {cache_length: 256}\n", "export: prefill_lengths: 1024 is more than cache_length, 256"),
         (GOOD + "export: {prefill_lengths: []}\n", "export.prefill_lengths: "),
         (GOOD + "name: y\n", "the key 'name' stands twice"),
+        (GOOD + "a: [\n", 'recipe.yaml", line '),
+        (GOOD + "seed: 2024-99-99\n", "cannot be read as YAML: month must be in 1..12"),
+        (GOOD + "seed: 0b_\n", "cannot be read as YAML: invalid literal"),
+        (GOOD + "seed: !!bool x\n", "cannot be read as YAML"),
+        (GOOD + "seed: !!timestamp x\n", "cannot be read as YAML"),
+        (GOOD + "seed: " + "[" * 5000, "nested too deeply"),
+        (GOOD + "seed: &a [*a]\n", "seed: "),
+        (GOOD + f"seed: 0x{'f' * 5000}\n", "seed: "),
+        (GOOD + f"seed: {2**63}\n", "seed: "),
+        (GOOD + "training: {rank: true}\n", "training.rank: must be a whole number, not True"),
+        (GOOD + "training: {rank: '8'}\n", "training.rank: must be a whole number, not '8'"),
+        (GOOD + "training: {rank: 100000}\n", "training.rank: "),
+        (GOOD + "training: {dropout: false}\n", "training.dropout: must be a number, not False"),
+        (GOOD + "data: {train: 1000000}\n", "data.train: "),
+        ("name: x\nmodel: {source: a/b, trust_remote_code: 1}\n", "must be true or false, not 1"),
+        (f"name: {'x' * 101}\nmodel: {{source: a/b}}\n", "name: "),
     ],
 )
 def test_bad_recipes(tmp_path: Path, text: str, expected: str) -> None:
@@ -65,5 +81,10 @@ def test_overrides_win_and_are_checked(tmp_path: Path) -> None:
     assert load_recipe(path, {"training.rank": "8", "seed": "7"}).training.rank == 8
     with pytest.raises(UserError, match=r"training\.ranc: unknown key; did you mean 'rank'"):
         load_recipe(path, {"training.ranc": "8"})
+    assert load_recipe(path, {"training.learning_rate": "1e-3"}).training.learning_rate == 0.001
+    for value, expected in (("{rank: 1, rank: 2}", "stands twice"), ("2024-99-99", "month"), ("[", 'in "--set train')):
+        with pytest.raises(UserError, match="--set training: cannot be read as YAML") as caught:
+            load_recipe(path, {"training": value})
+        assert expected in str(caught.value)
     with pytest.raises(UserError, match="is a value, not a section"):
         load_recipe(path, {"name.x": "8"})

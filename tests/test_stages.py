@@ -12,7 +12,7 @@ from click.testing import CliRunner
 import cli
 from core.errors import UserError
 from core.files import atomic_path, atomic_write_json, atomic_write_text
-from core.stages import PROJECT, Run, Stage, _meaning, code_hash, versions
+from core.stages import PROJECT, Run, Stage, _meaning, code_hash, need_stage, read_facts, versions
 
 
 def finished(folder: Path, inputs: dict[str, object]) -> Stage:
@@ -35,10 +35,16 @@ def test_a_stage_says_why_it_must_run(tmp_path: Path) -> None:
     assert Stage(tmp_path, {"a": 1, "b": [1, 2]}).why_stale() == "missing: out.txt"
 
 
-@pytest.mark.parametrize("stamp", ["", "{", "[]", "{}", '{"inputs": 1, "outputs": 2}'])
+EMPTY = '{"inputs": {}, "outputs": {}, "facts": {}}'
+
+
+@pytest.mark.parametrize("stamp", ["", "{", "[]", "{}", '{"inputs": 1, "outputs": 2}', "[" * 9999, EMPTY])
 def test_a_torn_stamp_means_not_finished(tmp_path: Path, stamp: str) -> None:
     (tmp_path / "stamp.json").write_text(stamp)
     assert Stage(tmp_path, {}).why_stale() == "not finished yet"
+    assert read_facts(tmp_path) == {}
+    with pytest.raises(UserError, match="not finished yet; run `x` first, with the same --recipe, --runs and --set"):
+        need_stage(tmp_path, "x", {})
 
 
 def test_a_begun_stage_is_not_finished(tmp_path: Path) -> None:
@@ -76,6 +82,21 @@ def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> 
         atomic_write_json(path, {"a": object()})
     assert path.read_text() == "old"
     assert [each.name for each in tmp_path.iterdir()] == ["file.txt"]
+
+
+def test_a_place_that_cannot_be_used_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    for place in (tmp_path / "file" / "run", tmp_path / ("x" * 300)):
+        with pytest.raises(UserError, match=f"{place}: this folder cannot be made"), Run(place).locked():
+            pass
+        with pytest.raises(UserError, match="this folder cannot be made"):
+            atomic_write_text(place / "out.txt", "")
+    (tmp_path / "run" / ".lock").mkdir(parents=True)
+    with pytest.raises(UserError, match="nothing can be written there.*--runs"), Run(tmp_path / "run").locked():
+        pass
+    (tmp_path / "stamped" / "stamp.json").mkdir(parents=True)
+    with pytest.raises(UserError, match="stamped: cannot be written"):
+        Stage(tmp_path / "stamped", {}).begin()
 
 
 def invoke(*arguments: str) -> tuple[int, str]:
