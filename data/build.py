@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from core.errors import UserError
 from core.files import atomic_write_json, atomic_write_text
 from core.recipe import Recipe
-from data.agent_skills import generate
+from data.agent_skills import generate_each
 from data.values import SPLITS, Split
 from hermes import Conversation, dumps, validate_conversation
 
@@ -23,6 +23,8 @@ Progress = Callable[[str, int, int], None]
 CLOSED_VALUES = frozenset({"from", "to"})
 """Keys of `notes["values"]` that come from a closed list, so that all splits may share them."""
 
+_TELL_EVERY = 100
+"""Conversations between calls of `progress`."""
 _MOST_PROBLEMS = 20
 _MOST_SHARED = 5
 
@@ -45,9 +47,7 @@ def build(recipe: Recipe, folder: Path, progress: Progress | None = None) -> dic
     kept: dict[Split, list[Conversation]] = {}
     rejected: list[dict[str, Any]] = []
     for split in SPLITS:
-        if progress:
-            progress(split, 0, counts[split])
-        kept[split], refused = _checked(_generate(split, counts[split], recipe.seed))
+        kept[split], refused = _checked(_generate(split, counts[split], recipe.seed, progress))
         rejected += refused
         if progress:
             progress(split, counts[split], counts[split])
@@ -60,9 +60,12 @@ def build(recipe: Recipe, folder: Path, progress: Progress | None = None) -> dic
     return summary
 
 
-def _generate(split: Split, count: int, seed: int) -> list[Conversation]:
+def _generate(split: Split, count: int, seed: int, progress: Progress | None) -> Iterator[Conversation]:
     try:
-        return generate(split, count, seed)
+        for done, conversation in enumerate(generate_each(split, count, seed)):
+            if progress and done % _TELL_EVERY == 0:
+                progress(split, done, count)
+            yield conversation
     except ValueError as error:
         raise UserError(f"data.{split}: {error}") from None
 

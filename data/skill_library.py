@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
+from core.console import console
 from core.errors import UserError
+from core.user_files import skill_key
 from hermes import Skill, list_skills
 from hermes.gallery_tools import NO_SKILL_ANSWER
 
@@ -43,15 +45,21 @@ def read_skills(folder: Path) -> tuple[Skill, ...]:
     """Every skill in `folder`, by the name of its own folder.
 
     Raises:
-        UserError: there is none, one cannot be read, or two have the same name.
+        UserError: there is none, one cannot be read, or two have names that the app takes for the same.
     """
+    if not folder.is_dir():
+        raise UserError(f"{folder}: no such folder; it should hold skills, each a folder with a SKILL.md")
     skills = tuple(read_skill(path.parent) for path in sorted(folder.glob("*/SKILL.md")))
     if not skills:
         raise UserError(f"{folder}: no skill here; a skill is a folder with a SKILL.md")
-    names = [skill.name for skill in skills]
-    twice = sorted({name for name in names if names.count(name) > 1})
-    if twice:
-        raise UserError(f"{folder}: more than one skill is named {', '.join(twice)}")
+    first: dict[str, str] = {}
+    for skill in skills:
+        other = first.setdefault(skill_key(skill.name), skill.name)
+        if other != skill.name:
+            raise UserError(f"{folder}: {other!r} and {skill.name!r} are one name to the app; rename a skill")
+    for each in sorted(folder.iterdir()):
+        if each.is_dir() and not each.name.startswith((".", "_")) and not (each / "SKILL.md").is_file():
+            console().print(f"{each}: no skill, since it has no SKILL.md; it is left out")
     return skills
 
 

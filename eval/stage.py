@@ -46,29 +46,31 @@ class _Subject:
     open: Callable[[], Backend]
 
 
-def evaluate_models(recipe: Recipe, run: Run, names: Sequence[str]) -> Path:
+def evaluate_models(recipe: Recipe, run: Run, names: Sequence[str] = ()) -> Path:
     """Evaluate the models `names`, and write the report over all whose results are up to date.
 
-    With all of `MODELS`, what has not been made yet is named and left out; a model asked for by itself
-    must exist.
+    Without names all of `MODELS` are evaluated; what has not been made yet is named and left out.
 
     Returns:
         The path of the HTML report.
+
+    Raises:
+        UserError: a model of `names` has not been made yet; nothing has been evaluated then.
     """
     test = need_file(run.data / "test.jsonl", "hermes-edge data")
     need_stage(run.data, "hermes-edge data", {"data": recipe.data.model_dump(), "seed": recipe.seed})
+    for name in names:
+        _need_model(name, recipe, run)
     results: dict[str, ModelResult] = {}
     for name in MODELS:
         try:
             _need_model(name, recipe, run)
         except UserError as error:
-            if name in names and tuple(names) != MODELS:
-                raise
             console().print(f"eval: {name} is left out: {error}")
             continue
         subject = _subject(name, recipe, run)
         this = _stage(subject, recipe, run, test)
-        if name in names:
+        if name in (names or MODELS):
             results[name] = _evaluate(subject, this, recipe, test)
         elif this.why_stale() is None:
             results[name] = load_results(this.folder / "results.json")

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from core.console import printable
 from core.errors import UserError
+from core.user_files import skill_key
 from hermes import Conversation, Message, Skill, Tool, ToolCall
 from runtime.litert_messages import as_message, merge, text_of_content
 
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 MAX_CALLS = 25
 """Calls in one user turn, as in the app."""
+_NOT_UTF8 = "the input is not UTF-8; convert it (iconv), or set the terminal to UTF-8"
 HELP = "/prompt shows what the model reads, /reset starts anew, /quit leaves; Ctrl-C stops an answer"
 
 
@@ -52,11 +54,6 @@ Read = Callable[[str], str]
 
 class _NobodyToAskError(Exception):
     """A call has no result, and there is nobody to ask."""
-
-
-def skill_key(name: str) -> str:
-    """Skill names are alike where they differ in case, or in space, `_` and `-`."""
-    return name.strip().casefold().replace("_", "-").replace(" ", "-")
 
 
 @dataclass
@@ -221,8 +218,25 @@ def _interrupting(cancel: Callable[[], None]) -> Iterator[list[int]]:
 
 
 def read_line(prompt: str) -> str:
-    """A line from the terminal, or from piped input, which gets no prompt."""
-    return input(prompt if sys.stdin.isatty() else "")
+    """A line from the terminal, or from piped input, which gets no prompt.
+
+    Raises:
+        EOFError: there is no more.
+        UserError: the input is not UTF-8.
+    """
+    try:
+        return _checked_text(input(prompt if sys.stdin.isatty() else ""))
+    except UnicodeDecodeError:
+        raise UserError(_NOT_UTF8) from None
+
+
+def _checked_text(text: str) -> str:
+    """`text`, unless it holds what Python puts in place of bytes that are not UTF-8."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise UserError(_NOT_UTF8) from None
+    return text
 
 
 def chat(
@@ -275,5 +289,5 @@ def ask(
 
     with LiteRTBackend(bundle, max_new_tokens=max_new_tokens, threads=threads) as backend:
         session = Chat(backend, console or Console(), tuple(tools), system, skills or {})
-        session.answer(prompt)
+        session.answer(_checked_text(prompt))
         return session.conversation

@@ -163,6 +163,7 @@ class LiteRTBackend:
 
         Raises:
             ReplyError: the runtime refused the turn; after a malformed call the message holds the full response.
+            UserError: the conversation does not fit into the bundle's context.
         """
         return merge(self.stream(conversation))
 
@@ -177,6 +178,7 @@ class LiteRTBackend:
                 yield parts[-1]
         except RuntimeError as error:
             self._drop()
+            self._refuse_long(conversation)
             raise ReplyError(str(error)) from None
         except GeneratorExit:
             self.cancel()
@@ -230,6 +232,14 @@ class LiteRTBackend:
         self._known = None
         while self._live:
             self._live.pop().close()
+
+    def _refuse_long(self, conversation: Conversation) -> None:
+        """Raise a UserError with the mend if the prompt is too long; looked at only after the runtime refused it."""
+        try:
+            prompt = self.rendered_prompt(conversation)
+        except RuntimeError:
+            return
+        self._check_length(prompt, conversation.id or "this conversation")
 
     def _check_length(self, prompt: str, label: str) -> int:
         """Tokens of `prompt`; the runtime itself only says that it failed."""

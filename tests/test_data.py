@@ -10,11 +10,14 @@ import pytest
 
 from core.errors import UserError
 from core.recipe import DataSettings, ModelSettings, Recipe
+from core.stages import Run
 from data.agent_skills import SKILL_NAMES, generate
 from data.build import CLOSED_VALUES, build, check_disjoint, read_conversations
 from data.phrases import CORES
 from data.phrases_none import NONE_CORES
 from data.skill_results import run_js_result
+from data.stage import build_data
+from data.stage import stage as data_stage
 from data.values import SPLITS, Split, split_of
 from hermes import Conversation, ToolCall, dumps, get_dialect, text_of, validate_conversation
 from hermes.gallery_tools import GALLERY_TOOLS, NO_SKILL_ANSWER
@@ -199,7 +202,7 @@ def test_build_sets_invalid_conversations_aside(tmp_path: Path, monkeypatch: pyt
         good = generate(split, count, seed)
         return [replace(good[0], messages=good[0].messages[:2]), *good[1:]] if split == "train" else good
 
-    monkeypatch.setattr("data.build.generate", with_a_broken_one)
+    monkeypatch.setattr("data.build.generate_each", with_a_broken_one)
     assert build(_recipe(train=4, validation=2, test=2), tmp_path)["rejected"] == 1
     (row,) = map(json.loads, (tmp_path / "rejected.jsonl").read_text(encoding="utf-8").splitlines())
     assert row["id"] == "agent_skills/train/0000"
@@ -250,3 +253,18 @@ def test_read_lists_at_most_twenty_problems(tmp_path: Path) -> None:
 def test_a_missing_file_says_how_to_make_it(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="no such file"):
         read_conversations(tmp_path / "train.jsonl")
+
+
+def test_progress_moves_while_conversations_are_made(tmp_path: Path) -> None:
+    told: list[tuple[str, int, int]] = []
+    build(_recipe(train=250, validation=1, test=1), tmp_path, lambda *each: told.append(each))
+    assert [row for row in told if row[0] == "train"] == [("train", done, 250) for done in (0, 100, 200, 250)]
+
+
+def test_a_users_own_file_is_no_output(tmp_path: Path) -> None:
+    recipe, run = _recipe(train=1, validation=1, test=1), Run(tmp_path)
+    run.data.mkdir()
+    (run.data / "mine.json").write_text("{}")
+    build_data(recipe, run)
+    (run.data / "mine.json").unlink()
+    assert data_stage(recipe, run).why_stale() is None

@@ -10,7 +10,7 @@ import pytest
 
 from core.errors import UserError
 from data.agent_skills import SKILL_NAMES, generate
-from data.skill_library import SKILLS_FOLDER, read_skill, shipped_skills, system_prompt
+from data.skill_library import SKILLS_FOLDER, read_skill, read_skills, shipped_skills, system_prompt
 from data.skill_results import run_js_result, script_output
 from data.units import SPELLINGS, UNITS
 from hermes import dumps
@@ -108,3 +108,24 @@ def test_a_bad_skill_is_named(tmp_path: Path) -> None:
     (tmp_path / "SKILL.md").write_text("---\nname: other\ndescription: x\n---\n\nBody", encoding="utf-8")
     with pytest.raises(UserError, match="must equal the folder's name"):
         read_skill(tmp_path)
+
+
+def write_skill(folder: Path, name: str) -> None:
+    (folder / name).mkdir(parents=True)
+    (folder / name / "SKILL.md").write_text(f"---\nname: {name}\ndescription: x\n---\n\nBody", encoding="utf-8")
+
+
+def test_a_folder_of_skills(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(UserError, match="none: no such folder"):
+        read_skills(tmp_path / "none")
+    with pytest.raises(UserError, match="no skill here"):
+        read_skills(tmp_path)
+    write_skill(tmp_path, "mood-music")
+    (tmp_path / "draft").mkdir()
+    (tmp_path / ".git").mkdir()
+    assert [skill.name for skill in read_skills(tmp_path)] == ["mood-music"]
+    told = capfd.readouterr().err
+    assert "draft: no skill, since it has no SKILL.md" in told and ".git" not in told
+    write_skill(tmp_path, "Mood_Music")
+    with pytest.raises(UserError, match="'Mood_Music' and 'mood-music' are one name to the app"):
+        read_skills(tmp_path)

@@ -178,7 +178,10 @@ def _cut_last_line(text: str) -> str:
 
 
 def _break_a_line(text: str) -> str:
-    return "[]\nnot json\n" + text.replace('"stop"', '"never"', 1)
+    row = {"key": "k", "text": "t", "finish_reason": "stop", "seconds": 1}
+    odd = ({"key": []}, {"text": 1}, {"finish_reason": {}}, {"seconds": 10**400}, {"seconds": float("nan")})
+    rows = "".join(json.dumps(row | change) + "\n" for change in odd)
+    return "[]\nnot json\n" + "[" * 9999 + "\n" + rows + text.replace('"stop"', '"never"', 1)
 
 
 @pytest.mark.parametrize("damage", [_cut_last_line, _break_a_line])

@@ -4,6 +4,7 @@ LiteRT-LM."""
 from __future__ import annotations
 
 import json
+import shutil
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -24,7 +25,7 @@ from export.metadata import llm_metadata
 from export.stage import bundle_path, export
 from export.stage import stage as export_stage
 from export.verify import verify
-from hermes import Message, get_dialect
+from hermes import Conversation, Message, get_dialect
 from runtime.litert_backend import LiteRTBackend
 from training.stage import stage as training_stage
 from training.stage import train
@@ -139,6 +140,14 @@ def test_under_the_grammar_only_valid_calls_are_written(backend: LiteRTBackend) 
     litert_checks.check_constraint(backend)
 
 
+def test_a_prompt_that_is_too_long_says_so_whichever_way_it_goes(backend: LiteRTBackend) -> None:
+    asked = Conversation((Message("user", "word " * 2000),))
+    with pytest.raises(UserError, match=r"this conversation: \d+ tokens do not fit into the bundle's 1280; fewer"):
+        backend.reply(asked)
+    with pytest.raises(UserError, match=r"0: \d+ tokens do not fit into the bundle's 1280; fewer tools"):
+        backend.complete([asked])
+
+
 def test_a_second_turn_answers_as_in_a_fresh_conversation(backend: LiteRTBackend, finished: Finished) -> None:
     first = read_conversations(finished.run.data / "test.jsonl")[0]
     asked = replace(first, messages=first.messages[:2])
@@ -158,6 +167,19 @@ def test_a_bundle_that_stops_at_once_goes_on_as_a_fresh_conversation(finished: F
     with LiteRTBackend(tmp_path / "stops.litertlm", max_new_tokens=8) as opened:
         assert opened.complete([asked])[0].finish_reason == "stop"
         litert_checks.check_second_turn(opened, asked, Message("user", "And now?"))
+
+
+def test_a_model_that_is_asked_for_by_name_must_be_there(finished: Finished, tmp_path: Path) -> None:
+    recipe, run = finished.recipe, Run(tmp_path / "run")
+    build_data(recipe, run)
+    shutil.copytree(finished.run.training, run.training)
+    shutil.copytree(finished.run.evaluation / "base", run.evaluation / "base")
+    with pytest.raises(UserError, match="export: not finished yet; run `hermes-edge export` first"):
+        evaluate_models(recipe, run, ("base", "tuned", "bundle"))
+    assert not (run.evaluation / "tuned").exists()
+    shutil.rmtree(run.training)
+    evaluate_models(recipe, run)
+    assert (run.evaluation / "report" / "report.json").is_file()
 
 
 def pack(finished: Finished, parts: Path, target: Path, metadata: bytes) -> None:

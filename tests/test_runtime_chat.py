@@ -13,7 +13,7 @@ from rich.console import Console
 from core.console import printable
 from core.errors import UserError
 from hermes import Conversation, Message, Skill, Tool
-from runtime.chat import MAX_CALLS, Chat, skill_key
+from runtime.chat import MAX_CALLS, Chat, read_line, skill_key
 
 SKILL = Skill("mood-music", "Plays music.", "Call nothing.")
 TOOLS = (Tool("load_skill"), Tool("run_js"))
@@ -159,3 +159,10 @@ def test_without_anybody_to_ask_a_call_ends_the_turn() -> None:
 @pytest.mark.parametrize("name", ["Mood Music", "mood_music", " MOOD-MUSIC "])
 def test_skill_names_are_matched_loosely(name: str) -> None:
     assert skill_key(name) == skill_key(SKILL.name)
+
+
+@pytest.mark.parametrize("encoding", [("utf-8", "strict"), ("utf-8", "surrogateescape")])
+def test_input_that_is_not_utf8_says_so(encoding: tuple[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"h\xe9llo\n"), *encoding))
+    with pytest.raises(UserError, match="not UTF-8"):
+        read_line("you> ")

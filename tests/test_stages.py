@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -114,6 +115,9 @@ def invoke(*arguments: str) -> tuple[int, str]:
         (["export"], "data: not finished yet; run `hermes-edge data` first"),
         (["eval"], "run `hermes-edge data` first"),
         (["run", "none.litertlm"], "none.litertlm"),
+        (["run", "none.litertlm", "--max-new-tokens", "0"], "0 is not in the range x>=1"),
+        (["run", "none.litertlm", "--skills", "nowhere"], "nowhere: no such folder"),
+        (["eval", "--model", "base", "--model", "tuned", "--model", "bundle"], "run `hermes-edge data` first"),
         (["trian"], "No such command 'trian'"),
     ],
 )
@@ -152,7 +156,20 @@ def test_ctrl_c_is_one_message(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
     monkeypatch.setattr("data.stage.build_data", interrupted)
     code, output = invoke("data", "--runs", str(tmp_path))
     assert code == 130
-    assert "Interrupted." in output
+    assert "Interrupted. The same command starts anew." in output
+    assert "checkpoint" not in output
+
+
+@pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
+def test_make_quotes_paths_and_refuses_empty_ones() -> None:
+    def make(*arguments: str) -> str:
+        command = ["make", "-n", "-o", ".venv/ready", "data", *arguments]
+        done = subprocess.run(command, capture_output=True, text=True, cwd=PROJECT, check=False)
+        return done.stdout + done.stderr
+
+    assert '--recipe "a b.yaml" --runs "c d"' in make("RECIPE=a b.yaml", "RUNS=c d")
+    assert "RECIPE is empty" in make("RECIPE=")
+    assert "RUNS is empty" in make("RUNS= ")
 
 
 def test_no_floor_imports_what_stands_above_it() -> None:

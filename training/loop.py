@@ -129,7 +129,7 @@ def _step(
     if not (math.isfinite(loss) and math.isfinite(norm)):
         raise UserError(
             f"training: the loss or its gradient is not finite at step {step + 1}; lower training.learning_rate "
-            f"({settings.learning_rate}), or set training.precision to float32"
+            f"({settings.learning_rate}) or training.alpha ({settings.alpha}), or set training.precision to float32"
         )
     optimizer.step()
     optimizer.zero_grad(set_to_none=True)
