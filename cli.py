@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,6 +17,19 @@ if TYPE_CHECKING:
 
 DEFAULT_RECIPE = Path(__file__).resolve().parent / "configs" / "smollm2-135m.yaml"
 
+
+_PLACE_ERRORS = {
+    errno.EACCES,
+    errno.EPERM,
+    errno.EROFS,
+    errno.EEXIST,
+    errno.EISDIR,
+    errno.ENOTDIR,
+    errno.ENOTEMPTY,
+    errno.ENAMETOOLONG,
+    errno.ELOOP,
+}
+"""What a folder of results that is not as it should be gives; anything else is a fault of this program."""
 
 _AFTER_CTRL_C = {
     "data": "The same command starts anew.",
@@ -56,10 +70,20 @@ class _Commands(click.Group):
                 raise
             raise click.ClickException(f"the package {error.name!r} is missing; run `make setup`") from None
         except Exception as error:
-            # Some libraries wrap the operating system's error in one of their own; its words remain.
-            if not any(words in str(error) for words in ("No space left on device", "os error 28")):
+            words = _about_disk(error)
+            if words is None:
                 raise
-            raise click.ClickException(f"no space left on the disk; a run needs about 4 GB: {error}") from None
+            raise click.ClickException(words) from None
+
+
+def _about_disk(error: Exception) -> str | None:
+    """What to tell a user whose disk is full or whose folder is not as it should be; None for any other error."""
+    # Some libraries wrap the operating system's error in one of their own; its words remain.
+    if any(words in str(error) for words in ("No space left on device", "os error 28")):
+        return f"no space left on the disk; a run needs about 4 GB: {error}"
+    if isinstance(error, OSError) and error.filename is not None and error.errno in _PLACE_ERRORS:
+        return f"{error.filename}: {error.strerror}; mend that place, or name another one with --runs"
+    return None
 
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})

@@ -72,6 +72,10 @@ class Run:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 raise UserError(f"{self.root}: another hermes-edge command is at work there; wait for it") from None
+            except OSError as error:
+                raise UserError(
+                    f"{self.root}: cannot be locked: {error.strerror or error}; name another folder with --runs"
+                ) from None
             yield
 
 

@@ -160,6 +160,17 @@ def test_ctrl_c_is_one_message(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
     assert "checkpoint" not in output
 
 
+def test_a_file_where_a_folder_of_results_should_be(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def fails(*_: object) -> None:
+        (tmp_path / "file").write_text("")
+        (tmp_path / "file" / "sub").mkdir()
+
+    monkeypatch.setattr("data.stage.build_data", fails)
+    code, output = invoke("data", "--runs", str(tmp_path))
+    assert code == 1
+    assert "sub: Not a directory; mend that place, or name another one with --runs" in output.replace("\n", " ")
+
+
 @pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
 def test_make_quotes_paths_and_refuses_empty_ones() -> None:
     def make(*arguments: str) -> str:
