@@ -39,7 +39,7 @@ def convert(model: Path, work: Path, settings: ExportSettings, log: Path) -> Con
     work.mkdir(parents=True, exist_ok=True)
     # The template and the type come from our own metadata; the bundle that litert-torch packs is not used.
     try:
-        with _output_to(log), _stopped_by_ctrl_c():
+        with _output_to(log), _recursion_limit_kept(), _stopped_by_ctrl_c():
             from litert_torch.generative.export_hf import export
 
             export.export(
@@ -66,6 +66,23 @@ def _graph(work: Path, settings: ExportSettings) -> Path:
     if not graphs:
         raise UserError(f"{work}: litert-torch left no .tflite there")
     return graphs[-1]
+
+
+_CONVERTER_RECURSION = 100_000
+
+
+@contextmanager
+def _recursion_limit_kept() -> Iterator[None]:
+    """Undo what the converter does to the whole process: under its limit, endless recursion crashes Python.
+
+    The converter sets its limit only once, when it is imported.
+    """
+    before = sys.getrecursionlimit()
+    sys.setrecursionlimit(max(before, _CONVERTER_RECURSION))
+    try:
+        yield
+    finally:
+        sys.setrecursionlimit(before)
 
 
 _ASK_AGAIN = 0.25

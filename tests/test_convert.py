@@ -57,10 +57,16 @@ def test_ctrl_c_stops_a_conversion_even_where_it_is_swallowed(
     assert signal.getitimer(signal.ITIMER_REAL)[0] == 0
 
 
-def test_another_error_is_told_with_the_log(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_another_error_is_told_with_the_log_and_the_recursion_limit_stays(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    limit = sys.getrecursionlimit()
+
     def export(**_: object) -> None:
+        sys.setrecursionlimit(100_000)
         raise RuntimeError("no such operation")
 
     fake_converter(monkeypatch, export)
     with pytest.raises(UserError, match="RuntimeError: no such operation\\n.*log"):
         convert(tmp_path, tmp_path / "work", ExportSettings(), tmp_path / "log")
+    assert sys.getrecursionlimit() == limit
