@@ -33,8 +33,8 @@ _PLACE_ERRORS = {
 
 _AFTER_CTRL_C = {
     "data": "The same command starts anew.",
-    "train": "The same command goes on from the last checkpoint; an earlier result is still there.",
-    "export": "The same command starts anew; an earlier bundle is still there.",
+    "train": "The same command goes on from the last checkpoint; an earlier result is kept.",
+    "export": "The same command starts anew; an earlier bundle is kept.",
     "eval": "The same command goes on from the replies so far.",
 }
 
