@@ -27,6 +27,7 @@ from export.stage import stage as export_stage
 from export.verify import verify
 from hermes import Conversation, Message, get_dialect
 from runtime.litert_backend import LiteRTBackend
+from training.checkpoint import Progress
 from training.stage import stage as training_stage
 from training.stage import train
 
@@ -123,6 +124,26 @@ def test_what_cannot_work_is_refused_before_an_earlier_result_is_touched(
         export(recipe.model_copy(update={"export": small.model_copy(update={"cache_length": 1300})}), run)
     assert training_stage(recipe, run).why_stale() is None
     assert export_stage(recipe, run).why_stale() is None
+
+
+def test_the_record_is_there_before_checkpoints_go(
+    finished: Finished, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recipe, run = finished.recipe, Run(tmp_path / "run")
+    build_data(recipe, run)
+    remove = shutil.rmtree
+
+    def stopped(path: Path, **options: bool) -> None:
+        if path.name == "checkpoints":
+            raise KeyboardInterrupt
+        remove(path, **options)
+
+    point = {"step": 1, "loss": 1.0, "validation_loss": 1.0}
+    monkeypatch.setattr("training.stage.fit", lambda *_, **__: Progress(1, [point], 0.0))
+    monkeypatch.setattr("training.stage.shutil.rmtree", stopped)
+    with pytest.raises(KeyboardInterrupt):
+        train(recipe, run)
+    assert training_stage(recipe, run).why_stale() is None
 
 
 def test_the_runtime_renders_what_training_rendered(backend: LiteRTBackend) -> None:
