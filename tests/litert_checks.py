@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from data.agent_skills import generate
 from hermes import Conversation, Message, Tool, ToolCall, text_of, validate
 from hermes.grammar import compile as compile_grammar
@@ -37,11 +39,20 @@ CONVERSATIONS = (
 """No system turn, non-ASCII, key orders that sorting would change, control text, calls, results, two turns."""
 
 
-def check_rendering(backend: LiteRTBackend) -> None:
+ONE_CALL = Message("assistant", calls=CALLED.calls[:1])
+WITHOUT_TEXT_BESIDE_CALLS = (
+    *CONVERSATIONS[:2],
+    Conversation((*ASKED, ONE_CALL, ANSWERED), (WEATHER,)),
+    Conversation((*ASKED, ONE_CALL, ANSWERED, Message("assistant", "Cold."), Message("user", "Thanks")), (WEATHER,)),
+)
+"""For dialects in which a call is the whole reply."""
+
+
+def check_rendering(backend: LiteRTBackend, conversations: Sequence[Conversation] = CONVERSATIONS) -> None:
     """The runtime renders what training rendered: key order, numbers, control text, non-ASCII."""
     generated = [prompt for conversation in generate("train", 150, 1) for prompt in conversation.prompts()]
     assert len(generated) >= 200
-    for conversation in (*CONVERSATIONS, *generated):
+    for conversation in (*conversations, *generated):
         expected = text_of(backend.dialect.render(conversation, add_generation_prompt=True))
         assert backend.rendered_prompt(conversation) == expected
 

@@ -150,6 +150,16 @@ def test_the_runtime_renders_what_training_rendered(backend: LiteRTBackend) -> N
     litert_checks.check_rendering(backend)
 
 
+@pytest.mark.parametrize("name", ["json", "fenced"])
+def test_the_runtime_renders_the_other_dialects_too(finished: Finished, tmp_path: Path, name: str) -> None:
+    dialect = get_dialect(name)
+    (tmp_path / "parts").mkdir()
+    metadata = llm_metadata(dialect, 2, finished.recipe.export.cache_length)
+    pack(finished, tmp_path / "parts", tmp_path / "other.litertlm", metadata)
+    with LiteRTBackend(tmp_path / "other.litertlm", name) as opened:
+        litert_checks.check_rendering(opened, litert_checks.WITHOUT_TEXT_BESIDE_CALLS)
+
+
 def test_the_runtime_tokenises_what_training_tokenised(
     backend: LiteRTBackend, tokenizer: PreTrainedTokenizerFast
 ) -> None:
