@@ -111,17 +111,15 @@ def _decode_without_escapes(text: str) -> tuple[JSON, int]:
 def _keys_and_depth(value: JSON) -> tuple[int, int]:
     """How many keys all objects in `value` have together, and how many lists and objects stand in each other."""
     keys, depth, level = 0, 0, [value]
-    while level := [each for each in level if isinstance(each, dict | list)]:
+    while True:
+        objects = [each for each in level if type(each) is dict]
+        lists = [each for each in level if type(each) is list]
+        if not objects and not lists:
+            return keys, depth
         depth += 1
-        inner: list[JSON] = []
-        for each in level:
-            if isinstance(each, dict):
-                keys += len(each)
-                inner.extend(each.values())
-            else:
-                inner.extend(each)
-        level = inner
-    return keys, depth
+        keys += sum(map(len, objects))
+        level = [inner for each in objects for inner in each.values()]
+        level += [inner for each in lists for inner in each]
 
 
 def skip_space(text: str, start: int) -> int:

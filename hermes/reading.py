@@ -23,7 +23,10 @@ def plain_call(body: str, syntax: CallSyntax) -> ToolCall | None:
         value = decode_whole(body)
     except UnreadableError:
         return None
-    if not isinstance(value, dict) or len(value) != 2 or _MAY_HOLD_CONTROL.search(body):
+    if not isinstance(value, dict) or len(value) != 2:
+        return None
+    # Without an escape, strict JSON can hold no other control character.
+    if "\x7f" in body or ("\\" in body and _MAY_HOLD_CONTROL.search(body)):
         return None
     name, arguments = value.get(syntax.name_key), value.get(syntax.arguments_key)
     return ToolCall(name, arguments) if name and isinstance(name, str) and isinstance(arguments, dict) else None
