@@ -120,27 +120,32 @@ _Reading = tuple[Any] | None
 def _integer(value: JSON) -> _Reading:
     if isinstance(value, float) and value.is_integer():
         return (int(value),)
-    return (int(value),) if isinstance(value, str) and _INTEGER.fullmatch(value.strip()) else None
+    return (int(_bare(value)),) if isinstance(value, str) and _INTEGER.fullmatch(_bare(value)) else None
+
+
+def _bare(text: str) -> str:
+    """Without what JSON takes for white space; Python's own idea of it is wider."""
+    return text.strip(" \t\r\n")
 
 
 def _number(value: JSON) -> _Reading:
-    if not isinstance(value, str) or not _NUMBER.fullmatch(value.strip()):
+    if not isinstance(value, str) or not _NUMBER.fullmatch(_bare(value)):
         return None
     if (whole := _integer(value)) is not None:
         return whole
-    number = float(value)
+    number = float(_bare(value))
     # Digits that a float does not hold would be lost.
-    exact = math.isfinite(number) and Decimal(repr(number)) == Decimal(value.strip())
+    exact = math.isfinite(number) and Decimal(repr(number)) == Decimal(_bare(value))
     return (number,) if exact else None
 
 
 def _boolean(value: JSON) -> _Reading:
-    word = value.strip().lower() if isinstance(value, str) else None
+    word = _bare(value).lower() if isinstance(value, str) else None
     return (word == "true",) if word in ("true", "false") else None
 
 
 def _null(value: JSON) -> _Reading:
-    return (None,) if isinstance(value, str) and value.strip().lower() == "null" else None
+    return (None,) if isinstance(value, str) and _bare(value).lower() == "null" else None
 
 
 def _string(value: JSON) -> _Reading:
@@ -177,5 +182,5 @@ def _as_listed(value: JSON, listed: JSON) -> JSON:
     """The listed value that `value` is in another case, if there is just one."""
     if not isinstance(value, str) or not isinstance(listed, list) or value in listed:
         return value
-    same = [each for each in listed if isinstance(each, str) and each.lower() == value.strip().lower()]
+    same = [each for each in listed if isinstance(each, str) and each.lower() == _bare(value).lower()]
     return same[0] if len(same) == 1 else value

@@ -82,6 +82,7 @@ def test_what_has_one_meaning_is_read(key: str, before: Any, after: Any) -> None
         ("either", "x"),
         ("any", "3"),
         ("days", "007"),
+        ("days", "0\x1f"),
         ("days", "+3"),
         ("share", "9007199254740993.0"),
         ("share", "9" * 300 + "e99"),
