@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 
-from hermes.record import JSON
+from hermes.record import JSON, refuse_constant
 
 DEEPEST = 200
 """Lists and objects in each other; what follows works through values recursively."""
@@ -32,16 +32,12 @@ def _finite(digits: str) -> float:
     return value
 
 
-def _refuse_constant(name: str) -> JSON:
-    raise ValueError(f"{name} is not JSON")
-
-
-_STRICT = json.JSONDecoder(object_pairs_hook=_unique, parse_float=_finite, parse_constant=_refuse_constant)
+_STRICT = json.JSONDecoder(object_pairs_hook=_unique, parse_float=_finite, parse_constant=refuse_constant)
 LETS_CONTROL_STAND = json.JSONDecoder(
-    object_pairs_hook=_unique, parse_float=_finite, parse_constant=_refuse_constant, strict=False
+    object_pairs_hook=_unique, parse_float=_finite, parse_constant=refuse_constant, strict=False
 )
 """As strict, but raw control characters may stand in strings."""
-_ANY_KEYS = json.JSONDecoder(parse_float=_finite, parse_constant=_refuse_constant)
+_ANY_KEYS = json.JSONDecoder(parse_float=_finite, parse_constant=refuse_constant)
 """Faster; of a key that stands twice it keeps the last."""
 _KEY = re.compile(r'"([^"]*)"\s*:')
 _KEY_END = re.compile(r'"\s*:')

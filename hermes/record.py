@@ -37,10 +37,11 @@ def loads(text: str) -> JSON:
         ValueError: not JSON.
         RecursionError: nested too deeply to read.
     """
-    return json.loads(text, parse_constant=_refuse_constant)
+    return json.loads(text, parse_constant=refuse_constant)
 
 
-def _refuse_constant(name: str) -> None:
+def refuse_constant(name: str) -> None:
+    """For `parse_constant` of JSON readers: NaN and infinity are refused."""
     raise ValueError(f"{name} is not JSON")
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from hermes.control import TOOL_CALL_END, TOOL_CALL_START
+
 FinishReason = Literal["stop", "length"]
 Policy = Literal["strict", "lenient"]
 """Strict reads what the dialect says and nothing else. Lenient also repairs what has one meaning, and flags it."""
@@ -28,3 +30,7 @@ class CallSyntax:
     """Whether one reply may hold several calls, a line each."""
     answer: tuple[str, str] | None = None
     """Where an answer is written as a call too: what stands under `name_key`, and the key of its text."""
+
+
+HERMES = CallSyntax(TOOL_CALL_START, TOOL_CALL_END)
+"""How the `hermes` dialect writes calls."""

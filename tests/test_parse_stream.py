@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from typing import Any
 
+import dialect_checks
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -23,19 +25,7 @@ from hermes.dialects import (
     TextDelta,
 )
 
-
-def streamed(
-    text: str | bytes, sizes: list[int], policy: Policy, reason: FinishReason = "stop"
-) -> tuple[list[Event], Any]:
-    """The events and the reply of `text` fed in pieces of `sizes`, over and over."""
-    parser = DIALECT.stream_parser(policy=policy)
-    events: list[Event] = []
-    position = turn = 0
-    while position < len(text):
-        size = sizes[turn % len(sizes)]
-        events += parser.feed(text[position : position + size])
-        position, turn = position + size, turn + 1
-    return events + parser.close(reason), parser.reply
+streamed = partial(dialect_checks.streamed, DIALECT)
 
 
 def check_events(events: list[Event], reply: Any) -> None:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from hermes.control import IM_END
 from hermes.dialects.base import CallSyntax, FinishReason, Policy
-from hermes.dialects.code_spans import CodeState
+from hermes.dialects.code_spans import WHOLE_FENCE, CodeState
 from hermes.dialects.tagged import QUOTES, join_pieces, split_reasoning
 from hermes.json_text import UnreadableError, decode
 from hermes.reading import Body, read_body
@@ -98,12 +97,9 @@ def _find(
     raise UnreadableError("the call is cut by the token limit") if cut else problem
 
 
-_WHOLE_FENCE = re.compile(r"\s*```[A-Za-z_]*\n(.*?)\n?```\s*", re.DOTALL)
-
-
 def _inside(said: str) -> _Found | None:
     """The calls that stand in prose, or in a code block that is the whole reply."""
-    fence = _WHOLE_FENCE.fullmatch(said) if said.lstrip().startswith("```") else None
+    fence = WHOLE_FENCE.fullmatch(said) if said.lstrip().startswith("```") else None
     if fence is not None:
         body = _call_of(fence[1])
         return None if body is None else _Found(replace(body, flags=(*body.flags, "text_around")))

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 
 _CODE = re.compile(r"`+|\n")
+WHOLE_FENCE = re.compile(r"\s*```[A-Za-z_]*\n(.*?)\n?```\s*", re.DOTALL)
+"""A text that is one code block and nothing else."""
 _FENCE = 3
 """Backticks at the start of a line that open a code block."""
 

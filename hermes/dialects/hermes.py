@@ -18,7 +18,7 @@ You have access to the following tools:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from functools import lru_cache
 
 from hermes.control import (
@@ -31,20 +31,18 @@ from hermes.control import (
     escape_in_json,
     neutralise,
 )
-from hermes.dialects.base import CallSyntax, FinishReason, Policy, Same, StreamParser
+from hermes.dialects.base import Same
 from hermes.dialects.chatml import CONTENT_MACROS, ESCAPE, NEUTRALISE, jinja_string, result_text
-from hermes.dialects.tagged import read_reply
-from hermes.dialects.tagged_stream import TaggedStream
+from hermes.dialects.tagged_stream import TaggedReading
 from hermes.record import (
     Conversation,
-    Malformed,
     Message,
-    Reply,
     Segment,
     Tool,
     ToolCall,
     dumps,
 )
+from hermes.syntax import HERMES
 
 DEFAULT_SYSTEM_PROMPT = (
     "You are Hermes, a helpful on-device AI agent. You can call tools when they help answer the user. "
@@ -55,11 +53,11 @@ DEFAULT_SYSTEM_PROMPT = (
 TOOLS_HEADER = "You have access to the following tools:"
 
 
-class HermesDialect:
+class HermesDialect(TaggedReading):
     """Renderer, template and parser of the `hermes` dialect."""
 
     name = "hermes"
-    syntax = CallSyntax(TOOL_CALL_START, TOOL_CALL_END)
+    syntax = HERMES
     sentinels = (TOOL_CALL_START, TOOL_CALL_END)
     stop = IM_END
 
@@ -105,27 +103,6 @@ class HermesDialect:
     def chat_template(self) -> str:
         """The Jinja template that ships in tokenizer and bundle."""
         return _TEMPLATE
-
-    def parse(
-        self,
-        text: str,
-        tools: Iterable[Tool] = (),
-        policy: Policy = "strict",
-        finish_reason: FinishReason = "stop",
-    ) -> Reply:
-        """Read a reply; see `hermes.dialects.tagged`. `tools` decide nothing: validation names unknown ones."""
-        return read_reply(text, self.syntax, self.stop, policy, finish_reason)
-
-    def stream_parser(self, tools: Iterable[Tool] = (), policy: Policy = "strict") -> StreamParser:
-        """A parser for one reply that comes in chunks."""
-        return TaggedStream(self.syntax, self.stop, policy)
-
-    def correction_prompt(self, malformed: Malformed) -> str:
-        """Names no tag: in a user's turn it would be neutralised."""
-        return (
-            f"Your last reply could not be read: {malformed.reason}. Send it again: either the call, one JSON object "
-            'with "name" and "arguments" between the call tags, or an answer in plain text.'
-        )
 
 
 @lru_cache(maxsize=256)

@@ -6,16 +6,15 @@ tools or results, or writes the past differently once the conversation goes on, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias
 
 from hermes.control import IM_END, JSON_ESCAPES, MARKERS, TOOL_CALL_END, TOOL_CALL_START
-from hermes.dialects.base import CallSyntax, FinishReason, Policy, StreamParser, text_of
+from hermes.dialects.base import CallSyntax, text_of
 from hermes.dialects.chatml import result_text
 from hermes.dialects.native_template import render_template
-from hermes.dialects.tagged import read_reply
-from hermes.dialects.tagged_stream import TaggedStream
-from hermes.record import JSON, Conversation, Malformed, Message, Reply, Segment, Tool, ToolCall, ToolCalls, dumps
+from hermes.dialects.tagged_stream import TaggedReading
+from hermes.record import JSON, Conversation, Message, Segment, Tool, ToolCall, ToolCalls, dumps
 
 ChatTemplate: TypeAlias = str | Sequence[Mapping[str, str]] | Mapping[str, str]
 """A Jinja template, or several by name: `tool_use` is for conversations with tools, `default` for those without."""
@@ -32,7 +31,7 @@ _PROBE = Conversation(
 )
 
 
-class NativeDialect:
+class NativeDialect(TaggedReading):
     """Renders with the checkpoint's template; reads replies as the `hermes` dialect does."""
 
     name = "native"
@@ -88,27 +87,6 @@ class NativeDialect:
     def chat_template(self) -> str:
         """The checkpoint's template; of several, the one for tools."""
         return self._template(with_tools=True)
-
-    def parse(
-        self,
-        text: str,
-        tools: Iterable[Tool] = (),
-        policy: Policy = "strict",
-        finish_reason: FinishReason = "stop",
-    ) -> Reply:
-        """Read a reply; see `hermes.dialects.tagged`. `tools` decide nothing: validation names unknown ones."""
-        return read_reply(text, self.syntax, self.stop, policy, finish_reason)
-
-    def stream_parser(self, tools: Iterable[Tool] = (), policy: Policy = "strict") -> StreamParser:
-        """A parser for one reply that comes in chunks."""
-        return TaggedStream(self.syntax, self.stop, policy)
-
-    def correction_prompt(self, malformed: Malformed) -> str:
-        """Names no tag: in a user's turn it would be neutralised."""
-        return (
-            f"Your last reply could not be read: {malformed.reason}. Send it again: either the call, one JSON object "
-            'with "name" and "arguments" between the call tags, or an answer in plain text.'
-        )
 
     def neutralise(self, text: str, markers: Sequence[str] = MARKERS) -> str:
         """`text` with markers, and the checkpoint's own first and last token, written harmlessly."""

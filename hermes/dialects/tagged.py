@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 
 from hermes.dialects.base import CallSyntax, FinishReason, Policy
-from hermes.dialects.code_spans import CodeState
+from hermes.dialects.code_spans import WHOLE_FENCE, CodeState
 from hermes.json_text import UnreadableError, decode_whole
 from hermes.reading import Body, plain_call, read_body
 from hermes.record import Final, Malformed, Reply, ToolCall, ToolCalls
@@ -254,12 +254,11 @@ def _reason(problems: list[str]) -> str:
 
 
 _MOST_REASONS = 5
-_WHOLE_FENCE = re.compile(r"\s*```[A-Za-z_]*\n(.*?)\n?```\s*", re.DOTALL)
 
 
 def _untagged(said: str, syntax: CallSyntax) -> Iterator[Body]:
     """The call that a whole reply is, without its marks: bare, or in a code block."""
-    fence = _WHOLE_FENCE.fullmatch(said) if said.lstrip().startswith("```") else None
+    fence = WHOLE_FENCE.fullmatch(said) if said.lstrip().startswith("```") else None
     body = fence[1] if fence else said
     if body.lstrip().startswith("{"):
         try:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import codecs
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Literal
 
 from hermes.dialects.base import (
@@ -22,6 +22,7 @@ from hermes.dialects.base import (
     FinishReason,
     Policy,
     ReasoningDelta,
+    StreamParser,
     TextDelta,
 )
 from hermes.dialects.call_stream import CallReader
@@ -29,7 +30,7 @@ from hermes.dialects.code_spans import CodeState
 from hermes.dialects.tagged import QUOTES, THINK_END, THINK_START, marks_of, read_reply
 from hermes.json_text import UnreadableError, decode_whole
 from hermes.reading import as_body
-from hermes.record import Malformed, Reply, ToolCall, ToolCalls, dumps
+from hermes.record import Malformed, Reply, Tool, ToolCall, ToolCalls, dumps
 
 _Mode = Literal["start", "reasoning", "text", "call", "held"]
 _HELD = "`" + "".join(char for char in map(chr, range(sys.maxunicode + 1)) if char.isspace())
@@ -241,3 +242,31 @@ def _merged(events: list[Event]) -> list[Event]:
         else:
             merged.append(event)
     return merged
+
+
+class TaggedReading:
+    """The reading half of a dialect whose calls stand between two marks."""
+
+    syntax: CallSyntax
+    stop: str
+
+    def parse(
+        self,
+        text: str,
+        tools: Iterable[Tool] = (),
+        policy: Policy = "strict",
+        finish_reason: FinishReason = "stop",
+    ) -> Reply:
+        """Read a reply; see `hermes.dialects.tagged`. `tools` decide nothing: validation names unknown ones."""
+        return read_reply(text, self.syntax, self.stop, policy, finish_reason)
+
+    def stream_parser(self, tools: Iterable[Tool] = (), policy: Policy = "strict") -> StreamParser:
+        """A parser for one reply that comes in chunks."""
+        return TaggedStream(self.syntax, self.stop, policy)
+
+    def correction_prompt(self, malformed: Malformed) -> str:
+        """Names no tag: in a user's turn it would be neutralised."""
+        return (
+            f"Your last reply could not be read: {malformed.reason}. Send it again: either the call, one JSON object "
+            'with "name" and "arguments" between the call tags, or an answer in plain text.'
+        )

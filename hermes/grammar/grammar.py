@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol
 
-from hermes.control import TOOL_CALL_END, TOOL_CALL_START
-from hermes.dialects.base import CallSyntax
 from hermes.grammar import gbnf, lark, regex, structural_tag
 from hermes.grammar.bounds import Bounds
 from hermes.grammar.calls import Reply, answer_body, body, free_text, names_once
@@ -16,8 +14,7 @@ from hermes.grammar.form import Form
 from hermes.grammar.schema import ToolSchema
 from hermes.grammar.strings import writer_for
 from hermes.record import Tool
-
-HERMES = CallSyntax(TOOL_CALL_START, TOOL_CALL_END)
+from hermes.syntax import HERMES, CallSyntax
 
 
 class HasSyntax(Protocol):
