@@ -50,6 +50,8 @@ class ModelSettings(_Section):
     """Commit, tag or branch, for a Hugging Face id."""
     trust_remote_code: bool = False
     """Let the checkpoint run its own Python. Off unless you trust its author."""
+    reserved_tokens: tuple[str, ...] = ()
+    """Added tokens of the checkpoint's vocabulary that nothing uses; `sentinels: tokens` renames them."""
 
 
 class DataSettings(_Section):
@@ -63,6 +65,10 @@ class DataSettings(_Section):
     """Conversations for the validation loss; values and phrasings that training does not see."""
     test: int = Field(60, ge=1, le=_MOST_CONVERSATIONS)
     """Conversations for evaluation; values and phrasings that neither of the others sees."""
+    system_prompts: tuple[str, ...] = ()
+    """Files with system prompts to use besides ours, such as the phone app's own; each says `___SKILLS___` where
+    skills are listed.
+    """
 
 
 class TrainingSettings(_Section):
@@ -119,8 +125,12 @@ class ExportSettings(_Section):
 
 
 class EvaluationSettings(_Section):
-    """Greedy evaluation on the held-out conversations."""
+    """Greedy evaluation on the test split."""
 
+    quick: int = Field(60, ge=1, le=_MOST_CONVERSATIONS)
+    """Conversations that `eval` asks (the first of the test split), unless --full."""
+    precision: Literal["auto", "bfloat16", "float32"] = "float32"
+    """Of base and tuned model; `auto`: bfloat16 where the processor computes in it, else float32."""
     batch_size: int = Field(10, ge=1)
     """Conversations that the transformers backend decodes together."""
     max_new_tokens: int = Field(160, ge=1)
@@ -136,11 +146,25 @@ class Recipe(_Section):
     """Decides the data, the adapter's first values and the order of training."""
     dialect: Literal["hermes"] = "hermes"
     """How tools, calls and results are written."""
+    sentinels: Literal["text", "tokens"] = "text"
+    """Whether a tag such as `<tool_call>` is written with the vocabulary's pieces, or is one token (which takes
+    `model.reserved_tokens`, unless the vocabulary has the tags).
+    """
     model: ModelSettings
     data: DataSettings = DataSettings()
     training: TrainingSettings = TrainingSettings()
     export: ExportSettings = ExportSettings()
     evaluation: EvaluationSettings = EvaluationSettings()
+
+    def data_inputs(self) -> dict[str, Any]:
+        """The settings that decide the conversations, as JSON."""
+        return {"data": self.data.model_dump(mode="json"), "seed": self.seed}
+
+    def training_inputs(self) -> dict[str, Any]:
+        """The settings that decide the tuned model, the data aside, as JSON."""
+        chosen = {"training": self.training, "model": self.model}
+        dumped = {name: section.model_dump(mode="json") for name, section in chosen.items()}
+        return {**dumped, "dialect": self.dialect, "sentinels": self.sentinels, "seed": self.seed}
 
 
 class _Loader(yaml.SafeLoader):
@@ -171,7 +195,7 @@ def load_recipe(path: Path, overrides: dict[str, str] | None = None) -> Recipe:
         raise UserError(f"{path}: no such recipe; those that ship are in configs/") from None
     except (OSError, ValueError) as error:
         raise UserError(f"{path}: cannot be read: {error}") from None
-    content = _parse(text, str(path))
+    content = parse_yaml(text, str(path))
     if not isinstance(content, dict):
         raise UserError(f"{path}: a recipe is a mapping of keys to values, not {type(content).__name__}")
     for key, value in (overrides or {}).items():
@@ -191,11 +215,11 @@ def _override(content: dict[str, object], dotted: str, value: str) -> None:
         if not isinstance(child, dict):
             raise UserError(f"--set {dotted}: {section!r} is a value, not a section")
         target = child
-    target[last] = _parse(value, f"--set {dotted}")
+    target[last] = parse_yaml(value, f"--set {dotted}")
 
 
-def _parse(text: str, where: str) -> Any:
-    """The value of YAML text from `where`.
+def parse_yaml(text: str, where: str) -> Any:
+    """The value of YAML text from `where`; a key that stands twice is refused.
 
     Raises:
         UserError: it is not YAML, or holds what YAML allows and Python has not, such as the 31st of February.

@@ -24,7 +24,7 @@ from core.files import atomic_write_json, file_hash, make_folder, value_hash
 
 PROJECT = Path(__file__).resolve().parent.parent
 _STAMP = "stamp.json"
-_CODE_SUFFIXES = {".py", ".jinja", ".md", ".html"}
+_CODE_SUFFIXES = {".py", ".jinja", ".md", ".html", ".yaml"}
 
 
 @dataclass(frozen=True)
@@ -50,8 +50,18 @@ class Run:
 
     @property
     def evaluation(self) -> Path:
-        """Results by model, and the report."""
+        """Results by model on the first test conversations, and the report."""
         return self.root / "evaluation"
+
+    @property
+    def evaluation_full(self) -> Path:
+        """As `evaluation`, on the whole test split."""
+        return self.root / "evaluation-full"
+
+    @property
+    def evaluation_cases(self) -> Path:
+        """As `evaluation`, on cases that a user hands in."""
+        return self.root / "evaluation-cases"
 
     @contextmanager
     def locked(self) -> Iterator[None]:

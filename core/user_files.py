@@ -13,6 +13,9 @@ from hermes.validation import check_schema
 SKILLS_PLACE = "___SKILLS___"
 """What AI Edge Gallery's prompts hold where the skills are listed."""
 
+TOOLS_PLACE = "___TOOLS___"
+"""What they hold where MCP tools are listed."""
+
 
 def skill_key(name: str) -> str:
     """Skill names are alike where they differ in case, or in space, `_` and `-`."""
@@ -49,6 +52,20 @@ def read_tools(path: Path) -> tuple[Tool, ...]:
 def read_system(path: Path, skills: Sequence[Skill]) -> str:
     """The text of a system prompt file, skills listed where it says `___SKILLS___`."""
     return _read(path).strip().replace(SKILLS_PLACE, list_skills(skills))
+
+
+def read_prompt(path: Path) -> str:
+    """The text of a system prompt file that says where skills are listed, for many lists of skills.
+
+    Raises:
+        UserError: the file cannot be read, or has no such place, or one for MCP tools.
+    """
+    text = _read(path).strip()
+    if text.count(SKILLS_PLACE) != 1:
+        raise UserError(f"{path}: {SKILLS_PLACE} must stand once, where the skills are to be listed")
+    if TOOLS_PLACE in text:
+        raise UserError(f"{path}: has {TOOLS_PLACE}, a prompt for MCP tools; conversations are made for skills only")
+    return text
 
 
 def _read(path: Path) -> str:

@@ -5,58 +5,53 @@
 
 from __future__ import annotations
 
-import json
 import random
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import lru_cache
 from typing import Literal
 
-from data.phrases import CORES, phrase
-from data.phrases_none import NONE_CORES
-from data.skill_library import shipped_skills, system_prompt
-from data.skill_results import run_intent_result, run_js_result
-from data.units import PAIRS, SPELLINGS
+from data.forms import Form
+from data.phrases import expand, phrase, slots
+from data.requests import Listed, catalogue, chat, phrasings
+from data.tasks import HELD_OUT, TASKS, TRAINED, Episode, Exchange
+from data.tasks.task import FAILED, number
 from data.values import Split, Values
-from hermes import Conversation, Message, Skill, ToolCall, dumps
+from data.worlds import SIZE, World, made_up, make_world, runnable
+from hermes import Conversation, Message, ToolCall
 from hermes.gallery_tools import GALLERY_TOOLS, NO_SKILL_ANSWER
 
 SOURCE = "hermes-edge"
 LICENSE = "Apache-2.0"
-SKILL_NAMES = ("text-message", "unit-converter", "word-counter")
 
-_LISTINGS: tuple[tuple[str, ...], ...] = (
-    ("text-message", "unit-converter", "word-counter"),
-    ("unit-converter", "word-counter", "text-message"),
-    ("word-counter", "text-message", "unit-converter"),
-    ("unit-converter", "text-message"),
-    ("word-counter", "unit-converter"),
-    ("text-message", "word-counter"),
-)
-"""Skill lists that the prompts show. They are few, since conversations with one prompt are trained together."""
+Plan = Literal["call", "held_out", "opening", "listed_run", "listed_opening", "unlisted", "listed_elsewhere", "chat"]
+"""What a conversation is.
 
-_Plan = Literal["call", "opening", "near", "far", "unlisted"]
-_Block = tuple[tuple[_Plan, str | None], ...]
-_HELD_OUT: _Block = (
-    *(("call", name) for name in SKILL_NAMES for _ in range(6)),
-    *((plan, None) for plan in ("near", "far", "unlisted") for _ in range(2)),
-)
-_BLOCKS: dict[Split, _Block] = {
-    "train": (
-        *(("call", name) for name in SKILL_NAMES for _ in range(2)),
-        *(("opening", name) for name in SKILL_NAMES for _ in range(3)),
-        *(("near", None), ("far", None), ("unlisted", None)) * 3,
-    ),
-    "validation": _HELD_OUT,
-    "test": _HELD_OUT,
-}
-"""What 24 conversations in a row are, in shuffled order.
-
-Where a skill serves, an opening ends with `load_skill`: which skill a request needs takes many phrasings to learn,
-what follows takes few, and is ten times as long. With a quarter of requests without a skill the tuned model called
-something for most of those.
+call: a skill with a task, to the end. held_out: the same for a skill that training never mentions.
+opening: up to `load_skill`. listed_run and listed_opening: a skill of the catalogue, up to its call or its loading.
+unlisted, listed_elsewhere, chat: no skill that is listed serves the request.
 """
 
+_TRAINING: dict[Plan, int] = {
+    "call": 6, "listed_run": 3, "opening": 2, "listed_opening": 3, "unlisted": 2, "listed_elsewhere": 3, "chat": 1,
+}  # fmt: skip
+_PLANS: dict[Split, dict[Plan, int]] = {
+    "train": _TRAINING,
+    "validation": _TRAINING,
+    "test": {"call": 22, "held_out": 8, "unlisted": 3, "listed_elsewhere": 4, "chat": 3},
+}
+"""How often each plan comes in so many conversations in a row, in shuffled order.
+
+An opening is a tenth as long as a whole conversation: which skill a request needs takes many phrasings to learn,
+what follows takes fewer.
+"""
+
+_EARLIER_REQUEST = 0.1
+_FOLLOW_UP = 0.1
+_FAILURE = 0.03
+"""Shares of conversations that begin with a request without a skill, go on after the answer, or whose call fails."""
+_FAILURES = ("Script timed out", "No result from the script", "Network unavailable", "Permission denied")
 _TRIES = 200
 
 
@@ -65,27 +60,43 @@ class _Request:
     """A user's text, and what it was made from."""
 
     text: str
-    template: str
+    pattern: str
+    """The phrasing, its alternatives chosen, with its slots."""
+    variant: str
     values: dict[str, str]
-    """Each slot's value, in the request as in the call."""
+    closed: frozenset[str] = frozenset()
+    """Slots whose values come from a short list."""
+
+    def open_values(self, prefix: str = "") -> dict[str, str]:
+        """The values that no other split may have."""
+        return {f"{prefix}{slot}": value for slot, value in self.values.items() if slot not in self.closed}
 
 
-def generate(split: Split, count: int, seed: int) -> list[Conversation]:
+def generate(split: Split, count: int, seed: int, prompts: Sequence[str] = ()) -> list[Conversation]:
     """`count` conversations of `split`, no two with the same user text.
 
     The phrasings and the open values of a split occur in no other split.
     """
-    return list(generate_each(split, count, seed))
+    return list(generate_each(split, count, seed, prompts))
 
 
-def generate_each(split: Split, count: int, seed: int) -> Iterator[Conversation]:
-    """The conversations of `generate`, each as soon as it is made."""
+def generate_each(split: Split, count: int, seed: int, prompts: Sequence[str] = ()) -> Iterator[Conversation]:
+    """The conversations of `generate`, each as soon as it is made.
+
+    Args:
+        prompts: system prompts of the user's, to be used besides ours.
+    """
     texts: set[str] = set()
-    for index, (plan, skill) in zip(range(count), _plans(split, seed), strict=False):
+    used: Counter[str] = Counter()
+    users = tuple(prompts)
+    for index, plan in zip(range(count), _plans(split, seed), strict=False):
+        world = _world(split, seed, index // SIZE, users)
+        rng = random.Random(f"{seed}/{split}/{index}/skill")
+        subject = _subject(plan, world, used, rng)
         for attempt in range(_TRIES):
             rng = random.Random(f"{seed}/{split}/{index}/{attempt}")
-            conversation = _make(f"agent_skills/{split}/{index:04d}", split, plan, skill, rng)
-            text = str(conversation.messages[1].content)
+            conversation = _Maker(split, world, rng).make(f"agent_skills/{split}/{index:04d}", plan, subject)
+            text = "\n".join(str(message.content) for message in conversation.messages if message.role == "user")
             if text not in texts:
                 break
         else:
@@ -94,143 +105,166 @@ def generate_each(split: Split, count: int, seed: int) -> Iterator[Conversation]
         yield conversation
 
 
-def _plans(split: Split, seed: int) -> Iterator[tuple[_Plan, str | None]]:
+@lru_cache(maxsize=4)
+def _world(split: Split, seed: int, number: int, users: tuple[str, ...]) -> World:
+    return make_world(split, seed, number, users)
+
+
+def _plans(split: Split, seed: int) -> Iterator[Plan]:
     """What each conversation is, without end."""
     rng = random.Random(f"{seed}/{split}/plans")
     while True:
-        yield from rng.sample(_BLOCKS[split], len(_BLOCKS[split]))
+        block = [plan for plan, count in _PLANS[split].items() for _ in range(count)]
+        yield from rng.sample(block, len(block))
 
 
-def _make(identity: str, split: Split, plan: _Plan, skill: str | None, rng: random.Random) -> Conversation:
-    if skill is not None:
-        return _call_conversation(identity, split, skill, rng, opening=plan == "opening")
-    if plan == "unlisted":
-        asked = rng.choice(SKILL_NAMES)
-        listing = rng.choice([names for names in _LISTINGS if asked not in names])
-        request = _skill_request(asked, split, rng)
+def _subject(plan: Plan, world: World, used: Counter[str], rng: random.Random) -> str:
+    """The skill that a conversation is about, of those that `plan` allows the one that came least often."""
+    tasks = {form.task for form in world.forms}
+    if plan in ("call", "opening"):
+        names = [name for name in TRAINED if name in tasks]
+    elif plan == "held_out":
+        names = [name for name in HELD_OUT if name in tasks]
+    elif plan == "unlisted":
+        rivals = {name for each in world.listed for name in each.like}
+        names = [name for name in TRAINED if name not in tasks and name not in rivals]
     else:
-        listing = rng.choice(_LISTINGS)
-        request = _other_request(plan, split, rng)
-    messages = (*_opening(listing, request), Message("assistant", NO_SKILL_ANSWER))
-    return _conversation(identity, messages, request, None, dict(request.values), [NO_SKILL_ANSWER])
+        return ""
+    least = min(used[f"{plan}/{name}"] for name in names)
+    name = rng.choice([name for name in names if used[f"{plan}/{name}"] == least])
+    used[f"{plan}/{name}"] += 1
+    return name
 
 
-def _call_conversation(identity: str, split: Split, skill: str, rng: random.Random, opening: bool) -> Conversation:
-    pairs = [names for names in _LISTINGS if skill in names and len(names) == 2]
-    whole = [names for names in _LISTINGS if len(names) == len(SKILL_NAMES)]
-    listing = rng.choice(pairs if rng.random() < 0.3 else whole)
-    request = _skill_request(skill, split, rng)
-    load = Message("assistant", calls=(ToolCall("load_skill", {"skill_name": skill}),))
-    if opening:
-        return _conversation(identity, (*_opening(listing, request), load), request, skill, dict(request.values), [])
-    fields = _fields(skill, request.values)
-    call, result = _call_and_result(skill, dumps(fields))
-    answer, facts = _answer(skill, request.values, result)
-    messages = (
-        *_opening(listing, request),
-        load,
-        Message("tool", _skills()[skill].load_result(), name="load_skill"),
-        Message("assistant", calls=(call,)),
-        Message("tool", result, name=call.name),
-        Message("assistant", answer),
-    )
-    return _conversation(identity, messages, request, skill, {**request.values, **fields}, facts)
+class _Maker:
+    """Makes one conversation in a world."""
+
+    def __init__(self, split: Split, world: World, rng: random.Random) -> None:
+        self.split, self.world, self.rng = split, world, rng
+        self.draw = Values(split, rng)
+
+    def make(self, identity: str, plan: Plan, subject: str) -> Conversation:
+        if plan in ("call", "held_out", "opening"):
+            form = self.world.form(subject)
+            request = self._task_request(subject)
+            if plan == "opening":
+                return self._conversation(identity, "opening", subject, request, [_load(form.skill.name)])
+            return self._call(identity, form, request)
+        if plan in ("listed_run", "listed_opening") and self._servable():
+            return self._listed(identity, plan == "listed_run")
+        request = self._other_request(plan, subject)
+        answer = Message("assistant", NO_SKILL_ANSWER)
+        return self._conversation(identity, "none", "", request, [answer], [NO_SKILL_ANSWER])
+
+    def _call(self, identity: str, form: Form, request: _Request) -> Conversation:
+        """A conversation with a shipped skill, to its end or a little beyond."""
+        episode = TASKS[form.task].play(form, request.variant, request.values, self.rng)
+        if episode.exchanges and self.rng.random() < _FAILURE:
+            episode = _failed(episode, self.rng.choice(_FAILURES))
+        messages = [_load(form.skill.name), _loaded(form)]
+        for exchange in episode.exchanges:
+            messages += [
+                Message("assistant", calls=(exchange.call,)),
+                Message("tool", exchange.result, name=exchange.call.name),
+            ]
+        messages.append(Message("assistant", episode.answer))
+        values: dict[str, str] = {}
+        if self.rng.random() < _FOLLOW_UP:
+            task = self.rng.choice([form.task for form in self.world.forms if form.task in TRAINED])
+            following = self._task_request(task)
+            messages += [Message("user", following.text), _load(self.world.form(task).skill.name)]
+            values = following.open_values("then_")
+        return self._conversation(identity, "call", form.task, request, messages, episode.facts, values)
+
+    def _servable(self) -> list[Listed]:
+        return [each for each in self.world.listed if runnable(each)]
+
+    def _listed(self, identity: str, run: bool) -> Conversation:
+        """A conversation with a skill of the catalogue, which ends with its loading or with its call."""
+        entry = self.rng.choice(self._servable())
+        core = expand(self.rng.choice(runnable(entry) if run else entry.patterns), self.rng)
+        while run and not slots(core):
+            core = expand(self.rng.choice(runnable(entry)), self.rng)
+        request = self._request(core, "", {})
+        messages = [_load(entry.name)]
+        if run:
+            form = made_up(entry, self.rng)
+            fields = {
+                slot: number(request.values[slot]) if slot.startswith("amount") else request.values[slot]
+                for slot in form.keys
+                if slot in request.values
+            }
+            call = form.run_intent("", fields) if form.intents else form.run_js(fields)
+            messages += [_loaded(form), Message("assistant", calls=(call,))]
+        return self._conversation(identity, "run" if run else "opening", entry.name, request, messages)
+
+    def _other_request(self, plan: Plan, subject: str) -> _Request:
+        """A request that no skill of this world serves."""
+        if plan == "unlisted":
+            return self._task_request(subject)
+        if plan == "chat":
+            return self._request(self.rng.choice(chat(self.split)), "", {})
+        here = {each.name for each in self.world.listed} | {form.task for form in self.world.forms}
+        others = [each for each in catalogue(self.split) if each.name not in here and not each.like & here]
+        return self._request(self.rng.choice(self.rng.choice(others).patterns), "", {})
+
+    def _task_request(self, task: str) -> _Request:
+        patterns = phrasings(task, self.split)
+        variant = self.rng.choice(sorted(patterns))
+        return self._request(self.rng.choice(patterns[variant]), variant, TASKS[task].values(self.draw, variant), task)
+
+    def _request(self, pattern: str, variant: str, values: Mapping[str, str], task: str = "") -> _Request:
+        """The request of a pattern; values that no task gives are drawn."""
+        core = expand(pattern, self.rng)
+        given = dict(values) or {slot: self._value(slot) for slot in sorted(slots(core))}
+        if task == "text-message" and "name" not in slots(core):
+            given.pop("name")
+        closed = TASKS[task].closed if task else frozenset[str]()
+        return _Request(phrase(core, given, self.rng), core, variant, given, closed)
+
+    def _value(self, slot: str) -> str:
+        draws = {"amount": self.draw.number, "phone": self.draw.phone, "time": self.draw.time, "text": self.draw.text}
+        draws |= {"name": self.draw.name, "city": self.draw.city}
+        return draws[slot.rstrip("2")]()
+
+    def _conversation(
+        self,
+        identity: str,
+        kind: str,
+        skill: str,
+        request: _Request,
+        messages: Sequence[Message],
+        facts: Sequence[str] = (),
+        more_values: Mapping[str, str] | None = None,
+    ) -> Conversation:
+        before: list[Message] = []
+        values = {**request.open_values(), **(more_values or {})}
+        if self.rng.random() < _EARLIER_REQUEST:
+            earlier = self._request(self.rng.choice(chat(self.split)), "", {})
+            before = [Message("user", earlier.text), Message("assistant", NO_SKILL_ANSWER)]
+            values |= earlier.open_values("before_")
+        notes = {
+            "kind": kind,
+            "skill": skill or None,
+            "held_out": skill in HELD_OUT,
+            "template": request.pattern,
+            "values": values,
+            "facts": list(facts),
+        }
+        opening = (Message("system", self.world.prompt), *before, Message("user", request.text))
+        return Conversation((*opening, *messages), GALLERY_TOOLS, identity, SOURCE, LICENSE, notes)
 
 
-def _opening(listing: tuple[str, ...], request: _Request) -> tuple[Message, Message]:
-    prompt = system_prompt([_skills()[name] for name in listing])
-    return Message("system", prompt), Message("user", request.text)
+def _load(name: str) -> Message:
+    return Message("assistant", calls=(ToolCall("load_skill", {"skill_name": name}),))
 
 
-def _conversation(
-    identity: str,
-    messages: tuple[Message, ...],
-    request: _Request,
-    skill: str | None,
-    values: dict[str, object],
-    facts: list[str],
-) -> Conversation:
-    notes = {
-        "kind": "none" if skill is None else "call" if facts else "opening",
-        "skill": skill,
-        "template": request.template,
-        "values": values,
-        "facts": facts,
-    }
-    return Conversation(messages, GALLERY_TOOLS, identity, SOURCE, LICENSE, notes)
+def _loaded(form: Form) -> Message:
+    return Message("tool", form.skill.load_result(), name="load_skill")
 
 
-@cache
-def _skills() -> dict[str, Skill]:
-    return {skill.name: skill for skill in shipped_skills()}
-
-
-def _skill_request(skill: str, split: Split, rng: random.Random) -> _Request:
-    """A request that `skill` serves."""
-    cores = CORES[skill][split]
-    number = rng.randrange(len(cores))
-    draw = Values(split, rng)
-    if skill == "unit-converter":
-        source, target = rng.choice(PAIRS)
-        number_text = draw.number(source in ("celsius", "fahrenheit"))
-        values = {"value": number_text, "from": _spelled(source, rng), "to": _spelled(target, rng)}
-    elif skill == "word-counter":
-        values = {"text": draw.text()}
-    else:
-        values = {"phone_number": draw.phone(), "sms_body": draw.message()}
-        if "{name}" in cores[number]:
-            values["name"] = draw.name()
-    return _Request(phrase(cores[number], values, rng), f"{skill}/{split}/{number:02d}", values)
-
-
-def _spelled(unit: str, rng: random.Random) -> str:
-    """`unit` as somebody writes it."""
-    return rng.choice((unit, *SPELLINGS[unit]))
-
-
-def _other_request(plan: str, split: Split, rng: random.Random) -> _Request:
-    """A request that no skill serves."""
-    cores = NONE_CORES[plan][split]
-    number = rng.randrange(len(cores))
-    draw = Values(split, rng)
-    makers = {
-        "amount": draw.number,
-        "amount2": draw.number,
-        "name": draw.name,
-        "name2": draw.name,
-        "city": draw.city,
-        "city2": draw.city,
-        "phone": draw.phone,
-        "time": draw.time,
-        "text": draw.text,
-    }
-    values = {slot: make() for slot, make in makers.items() if f"{{{slot}}}" in cores[number]}
-    return _Request(phrase(cores[number], values, rng), f"none/{plan}/{split}/{number:02d}", values)
-
-
-def _fields(skill: str, values: dict[str, str]) -> dict[str, object]:
-    """The object that is passed to the skill, in the order of its SKILL.md."""
-    if skill == "unit-converter":
-        return {"value": json.loads(values["value"]), "from": values["from"], "to": values["to"]}
-    if skill == "word-counter":
-        return {"text": values["text"]}
-    return {"phone_number": values["phone_number"], "sms_body": values["sms_body"]}
-
-
-def _call_and_result(skill: str, data: str) -> tuple[ToolCall, dict[str, str]]:
-    if skill == "text-message":
-        arguments = {"intent": "send_sms", "parameters": data}
-        return ToolCall("run_intent", arguments), run_intent_result("send_sms", data)
-    arguments = {"skill_name": skill, "script_name": "index.html", "data": data}
-    return ToolCall("run_js", arguments), run_js_result(skill, data)
-
-
-def _answer(skill: str, values: dict[str, str], result: dict[str, str]) -> tuple[str, list[str]]:
-    """The final sentence, and the facts that it must hold."""
-    if skill == "text-message":
-        number = values["phone_number"]
-        return f"Your message to {number} is ready to send.", [number]
-    before, _, after = result["result"].partition(" = " if skill == "unit-converter" else ", ")
-    if skill == "unit-converter":
-        return f"{before} is {after}.", after.split(" ")
-    return f"Your text has {before} and {after}.", [before, after]
+def _failed(episode: Episode, error: str) -> Episode:
+    """`episode`, but its last call fails on the phone's side."""
+    *before, last = episode.exchanges
+    failed = Exchange(last.call, {"error": error, "status": "failed"})
+    return Episode((*before, failed), FAILED.format(error=error), (error,))

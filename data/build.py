@@ -11,6 +11,7 @@ from typing import Any
 from core.errors import UserError
 from core.files import atomic_write_json, atomic_write_text
 from core.recipe import Recipe
+from core.user_files import read_prompt
 from data.agent_skills import generate_each
 from data.values import SPLITS, Split
 from hermes import Conversation, dumps, validate_conversation
@@ -19,9 +20,6 @@ OUTPUTS = (*(f"{split}.jsonl" for split in SPLITS), "rejected.jsonl", "summary.j
 """The files that `build` writes."""
 
 Progress = Callable[[str, int, int], None]
-
-CLOSED_VALUES = frozenset({"from", "to"})
-"""Keys of `notes["values"]` that come from a closed list, so that all splits may share them."""
 
 _TELL_EVERY = 100
 """Conversations between calls of `progress`."""
@@ -44,10 +42,11 @@ def build(recipe: Recipe, folder: Path, progress: Progress | None = None) -> dic
         "validation": recipe.data.validation,
         "test": recipe.data.test,
     }
+    prompts = [read_prompt(Path(path)) for path in recipe.data.system_prompts]
     kept: dict[Split, list[Conversation]] = {}
     rejected: list[dict[str, Any]] = []
     for split in SPLITS:
-        kept[split], refused = _checked(_generate(split, counts[split], recipe.seed, progress))
+        kept[split], refused = _checked(_generate(split, counts[split], recipe.seed, prompts, progress))
         rejected += refused
         if progress:
             progress(split, counts[split], counts[split])
@@ -60,9 +59,11 @@ def build(recipe: Recipe, folder: Path, progress: Progress | None = None) -> dic
     return summary
 
 
-def _generate(split: Split, count: int, seed: int, progress: Progress | None) -> Iterator[Conversation]:
+def _generate(
+    split: Split, count: int, seed: int, prompts: Sequence[str], progress: Progress | None
+) -> Iterator[Conversation]:
     try:
-        for done, conversation in enumerate(generate_each(split, count, seed)):
+        for done, conversation in enumerate(generate_each(split, count, seed, prompts)):
             if progress and done % _TELL_EVERY == 0:
                 progress(split, done, count)
             yield conversation
@@ -129,9 +130,8 @@ def _unique_to_split(conversation: Conversation) -> Iterable[tuple[str, str]]:
     for message in conversation.messages:
         if message.role == "user":
             yield "user text", str(message.content)
-    for key, value in notes.get("values", {}).items():
-        if key not in CLOSED_VALUES:
-            yield "value", str(value)
+    for value in notes.get("values", {}).values():
+        yield "value", str(value)
 
 
 def read_conversations(path: Path) -> list[Conversation]:

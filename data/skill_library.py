@@ -8,21 +8,11 @@ from pathlib import Path
 
 from core.console import console
 from core.errors import UserError
-from core.user_files import skill_key
+from core.user_files import SKILLS_PLACE, skill_key
+from data.prompts import DEFAULT
 from hermes import Skill, list_skills
-from hermes.gallery_tools import NO_SKILL_ANSWER
 
 SKILLS_FOLDER = Path(__file__).parent / "skills"
-
-_PROMPT = """\
-You run skills on the user's phone. Your skills:
-
-{skills}
-
-Call load_skill with the name of the one skill that does what the user asks for. Then follow its instructions with \
-run_js or run_intent, one call at a time. Copy numbers and texts exactly. Answer in one sentence with the result.
-
-If no skill above fits, answer exactly: {no_skill}"""
 
 
 def read_skill(folder: Path) -> Skill:
@@ -71,4 +61,4 @@ def shipped_skills() -> tuple[Skill, ...]:
 
 def system_prompt(skills: Sequence[Skill]) -> str:
     """The system text that offers `skills`, in the given order."""
-    return _PROMPT.format(skills=list_skills(skills), no_skill=NO_SKILL_ANSWER)
+    return DEFAULT.replace(SKILLS_PLACE, list_skills(skills))

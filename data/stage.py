@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from core.console import console, progress
+from core.files import value_hash
 from core.recipe import Recipe
 from core.stages import Run, Stage, code_hash
+from core.user_files import read_prompt
 from data.build import OUTPUTS, build
 
 
@@ -13,8 +17,8 @@ def stage(recipe: Recipe, run: Run) -> Stage:
     return Stage(
         run.data,
         {
-            "data": recipe.data.model_dump(),
-            "seed": recipe.seed,
+            **recipe.data_inputs(),
+            "system prompts": [value_hash(read_prompt(Path(path))) for path in recipe.data.system_prompts],
             "code": code_hash("hermes", "data"),
         },
     )

@@ -100,10 +100,15 @@ def convert(value: float, source: str, target: str) -> float:
     return celsius + 273.15 if target == "kelvin" else celsius
 
 
+def to_fixed(value: float, decimals: int) -> str:
+    """`value` as JavaScript's `toFixed` rounds it: exact halves away from zero."""
+    # Adding 0.0 takes the sign from a zero, as `toFixed` does.
+    return f"{Decimal(value + 0.0).quantize(Decimal(1).scaleb(-decimals), rounding=ROUND_HALF_UP):f}"
+
+
 def show(value: float, decimals: int) -> str:
-    """`value` as JavaScript's `toFixed` rounds it (exact halves away from zero), without trailing zeros."""
-    text = f"{Decimal(value).quantize(Decimal(1).scaleb(-decimals), rounding=ROUND_HALF_UP):f}"
-    text = text.rstrip("0").rstrip(".")
+    """`value` as `to_fixed` writes it, without trailing zeros."""
+    text = to_fixed(value, decimals).rstrip("0").rstrip(".")
     return "0" if text == "-0" else text
 
 

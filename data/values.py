@@ -33,42 +33,59 @@ class Values:
 
     def __init__(self, split: Split, rng: random.Random) -> None:
         self._split = split
-        self._rng = rng
+        self.rng = rng
 
     def number(self, signed: bool = False) -> str:
         """A number as a person types it: up to four digits, at most two decimals."""
-        return self._mine(lambda: self._number(signed))
+        return self.own(lambda: self._number(signed))
 
     def phone(self) -> str:
         """A phone number out of ranges that are reserved for fiction, in one of many formats."""
-        return self._mine(self._phone, lambda phone: re.sub("[^0-9]", "", phone))
+        return self.own(self._phone, lambda phone: re.sub("[^0-9]", "", phone))
 
     def name(self) -> str:
         """A first name, sometimes with a last name."""
-        return self._mine(self._name)
+        return self.own(self._name)
 
     def city(self) -> str:
         """A city."""
-        return self._mine(lambda: self._rng.choice(words.CITIES))
+        return self.own(lambda: self.rng.choice(words.CITIES))
 
     def time(self) -> str:
         """A time of day."""
-        return self._mine(self._time)
+        return self.own(self._time)
 
     def message(self) -> str:
         """The body of a text message: a statement, with or without greeting and sign-off."""
-        return self._mine(lambda: self._short(self._message, _LONGEST_MESSAGE))
+        return self.own(lambda: self._short(self._message, _LONGEST_MESSAGE))
 
     def text(self) -> str:
         """A text of some words to be counted."""
-        return self._mine(lambda: self._short(self._text, _LONGEST_TEXT))
+        return self.own(lambda: self._short(self._text, _LONGEST_TEXT))
 
-    def _mine(self, draw: Callable[[], str], key: Callable[[str], str] = str) -> str:
+    def email(self) -> str:
+        """An e-mail address at a domain that is reserved for examples."""
+        return self.own(self._email)
+
+    def subject(self) -> str:
+        """The subject of a mail."""
+        return self.own(lambda: self._sentence(words.SUBJECTS).rstrip("."))
+
+    def errand(self) -> str:
+        """Something to do every day, as a verb phrase."""
+        return self.own(lambda: self.filled(self.rng.choice(words.ERRANDS)))
+
+    def own(self, draw: Callable[[], str], key: Callable[[str], str] = str) -> str:
+        """The first of many draws that belongs to this split; `key` gives what tells values apart."""
         for _ in range(_TRIES):
             value = draw()
             if split_of(key(value)) == self._split:
                 return value
         raise AssertionError(f"{_TRIES} draws without a value of split {self._split!r}")
+
+    def filled(self, pattern: str) -> str:
+        """`pattern` with a random value in each `{slot}`; a digit at a slot's end only tells it from its twin."""
+        return re.sub(r"\{([a-z]+)\d?\}", lambda match: self._slot(match[1]), pattern)
 
     def _short(self, draw: Callable[[], str], longest: int) -> str:
         """A draw that keeps the whole conversation, where the text stands three times, within 1000 tokens."""
@@ -77,7 +94,7 @@ class Values:
         return text
 
     def _number(self, signed: bool) -> str:
-        rng = self._rng
+        rng = self.rng
         whole = rng.choice((rng.randint(2, 99), rng.randint(2, 999), rng.randint(100, 9999)))
         text = str(whole)
         if rng.random() < 0.45:
@@ -85,7 +102,7 @@ class Values:
         return f"-{text}" if signed and whole < 100 and rng.random() < 0.25 else text
 
     def _phone(self) -> str:
-        rng = self._rng
+        rng = self.rng
         area, line = rng.randint(201, 989), f"{rng.randint(100, 199):04d}"
         us = ("({a}) 555-{n}", "{a}-555-{n}", "{a}.555.{n}", "{a} 555 {n}", "{a}555{n}", "+1{a}555{n}")
         two = f"{rng.randint(0, 999):03d}"
@@ -99,24 +116,28 @@ class Values:
             return rng.choice(("030 23125{n}", "+493023125{n}", "030/23125-{n}", "03023125{n}")).format(n=two)
         return rng.choice(("063998{p}{q}", "+3363998{p}{q}", "06.39.98.{p}.{q}")).format(p=pair, q=other)
 
+    def _email(self) -> str:
+        rng = self.rng
+        ascii_names = [name.lower() for name in words.FIRST_NAMES if name.isascii()]
+        last = rng.choice([name.lower() for name in words.LAST_NAMES if name.isascii() and name.isalpha()])
+        first, number = rng.choice(ascii_names), rng.randint(1, 99)
+        user = rng.choice((first, f"{first}.{last}", f"{first[0]}{last}", f"{first}{number}", f"{last}_{number}"))
+        return f"{user}@{rng.choice(words.DOMAINS)}"
+
     def _name(self) -> str:
         first = self._one_of(words.FIRST_NAMES)
-        return f"{first} {self._one_of(words.LAST_NAMES)}" if self._rng.random() < 0.25 else first
+        return f"{first} {self._one_of(words.LAST_NAMES)}" if self.rng.random() < 0.25 else first
 
     def _one_of(self, items: Sequence[str]) -> str:
-        return self._mine(lambda: self._rng.choice(items))
+        return self.own(lambda: self.rng.choice(items))
 
     def _time(self) -> str:
-        rng = self._rng
+        rng = self.rng
         hour, minute = rng.randint(1, 12), rng.randint(0, 59)
         return rng.choice((f"{hour}:{minute:02d}", f"{rng.randint(0, 23):02d}:{minute:02d}", f"{hour}.{minute:02d}"))
 
-    def _fill(self, pattern: str) -> str:
-        """`pattern` with a random value in each `{slot}`; a digit at a slot's end only tells it from its twin."""
-        return re.sub(r"\{([a-z]+)\d?\}", lambda match: self._slot(match[1]), pattern)
-
     def _slot(self, slot: str) -> str:
-        rng = self._rng
+        rng = self.rng
         lists: dict[str, Sequence[str]] = {
             "thing": words.THINGS, "place": words.PLACES, "when": words.WHEN, "street": words.STREETS,
             "adjective": words.ADJECTIVES, "noun": words.NOUNS, "verb": words.VERBS, "adverb": words.ADVERBS,
@@ -137,17 +158,17 @@ class Values:
         return draws[slot]()
 
     def _message(self) -> str:
-        rng = self._rng
-        greeting = self._fill(rng.choice(words.GREETINGS)) if rng.random() < 0.25 else ""
+        rng = self.rng
+        greeting = self.filled(rng.choice(words.GREETINGS)) if rng.random() < 0.25 else ""
         text = self._sentence(words.STATEMENTS, capital=not greeting.endswith(","))
         if rng.random() < 0.4:
             text = text.rstrip(".")
         elif len(text) < 35 and rng.random() < 0.5:
-            text += " " + self._fill(rng.choice(words.SIGN_OFFS))
+            text += " " + self.filled(rng.choice(words.SIGN_OFFS))
         return f"{greeting} {text}".lstrip()
 
     def _text(self) -> str:
-        rng = self._rng
+        rng = self.rng
         if rng.random() < 0.15:
             return self._sentence(words.FOREIGN)
         text = self._sentence(words.PROSE if rng.random() < 0.7 else words.STATEMENTS)
@@ -158,7 +179,7 @@ class Values:
         return text.lower() if rng.random() < 0.1 else text
 
     def _sentence(self, patterns: Sequence[str], capital: bool = True) -> str:
-        text = self._fill(self._rng.choice(patterns))
-        if capital and self._rng.random() < 0.8:
+        text = self.filled(self.rng.choice(patterns))
+        if capital and self.rng.random() < 0.8:
             text = text[0].upper() + text[1:]
         return text if text[-1] in "?!." else text + "."

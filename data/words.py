@@ -124,3 +124,36 @@ PROSE = (
     "it was a {adjective} evening and the {noun} was gone", "one {noun}, {small} {adjective} stories, no regrets",
     "a {noun} {verb} {name} {adverb}", "we sold {number} tickets in {city}", "ask {name} about the {adjective} {noun}",
 )  # fmt: skip
+
+MONTHS = (
+    "January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November",
+    "December",
+)  # fmt: skip
+
+DOMAINS = ("example.com", "example.org", "mail.example.net", "post.example.de", "shop.example.co.uk")
+
+SUBJECTS = (
+    "the {adjective} {noun}", "{noun} for {name}", "invoice {code}", "{city} {when}", "trip to {city}",
+    "your {noun}", "about {thing}", "{noun} and {noun2}", "meeting at {time}", "question about the {noun}",
+)  # fmt: skip
+
+ERRANDS = (
+    "take the {noun} out", "water the {noun}", "call {name}", "take {small} pills", "feed {name}'s cat",
+    "lock the {noun}", "practise the {noun}", "write {small} lines", "check the {noun}", "clean the {noun}",
+    "walk to the {noun}", "read {number} pages", "learn {small} words", "stretch for {small} minutes",
+    "charge the {noun}", "ring {name} at {place}", "look after the {adjective} {noun}", "post a letter to {name}",
+    "drink {small} glasses of water", "open the {noun}", "oil the {noun}", "greet {name}",
+)  # fmt: skip
+
+NOTE_WORDS = ("wifi", "passport", "dentist", "bicycle", "recipe", "insurance", "locker", "parking", "garage", "boiler")
+
+NOTES = (
+    "the * is at {place}", "* code {code}", "bring the * {when}", "* costs {number} euros", "{name} has the *",
+    "ask {name} about the *", "* at {time} {when}", "new * for {name}", "* number {number}", "the * needs {thing}",
+)  # fmt: skip
+"""Notes around a word, which stands where the star is."""
+
+SHORT_NOTES = (
+    "buy oat milk", "wifi code HK-22", "call the plumber", "shoe size 42", "gate 14 at noon", "milk, eggs, tea",
+    "return the drill", "bin day is Tuesday", "flat 7, ring twice", "order 5512",
+)  # fmt: skip

@@ -35,9 +35,8 @@ def bundle_path(recipe: Recipe, run: Run) -> Path:
 
 def stage(recipe: Recipe, run: Run) -> Stage:
     """What the export of `recipe` depends on."""
-    need_stage(run.data, "hermes-edge data", {"data": recipe.data.model_dump(), "seed": recipe.seed})
-    made_from = {"training": recipe.training.model_dump(), "model": recipe.model.model_dump(), "seed": recipe.seed}
-    need_stage(run.training, "hermes-edge train", made_from)
+    need_stage(run.data, "hermes-edge data", recipe.data_inputs())
+    need_stage(run.training, "hermes-edge train", recipe.training_inputs())
     weights = run.training / "merged" / "model.safetensors"
     return Stage(
         run.export,

@@ -3,26 +3,27 @@
 import json
 import re
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from core.errors import UserError
 from core.recipe import DataSettings, ModelSettings, Recipe
 from core.stages import Run
-from data.agent_skills import SKILL_NAMES, generate
-from data.build import CLOSED_VALUES, build, check_disjoint, read_conversations
-from data.phrases import CORES
-from data.phrases_none import NONE_CORES
-from data.skill_results import run_js_result
+from data.agent_skills import generate
+from data.build import build, check_disjoint, read_conversations
 from data.stage import build_data
 from data.stage import stage as data_stage
+from data.tasks import HELD_OUT, TRAINED
 from data.values import SPLITS, Split, split_of
-from hermes import Conversation, ToolCall, dumps, get_dialect, text_of, validate_conversation
+from hermes import Conversation, dumps, get_dialect, text_of, validate_conversation
 from hermes.gallery_tools import GALLERY_TOOLS, NO_SKILL_ANSWER
 
-COUNTS: dict[Split, int] = {"train": 360, "validation": 72, "test": 192}
+COUNTS: dict[Split, int] = {"train": 400, "validation": 80, "test": 240}
 
 
 @pytest.fixture(scope="module")
@@ -35,17 +36,16 @@ def conversations(splits: dict[Split, list[Conversation]]) -> list[Conversation]
     return [conversation for rows in splits.values() for conversation in rows]
 
 
-@pytest.fixture(scope="module")
-def calls(conversations: list[Conversation]) -> list[Conversation]:
-    return [conversation for conversation in conversations if conversation.notes["kind"] == "call"]
-
-
 def _rows(conversations: list[Conversation]) -> list[str]:
     return [dumps(conversation.to_json()) for conversation in conversations]
 
 
-def _recipe(**counts: int) -> Recipe:
-    return Recipe(name="small", model=ModelSettings(source="none"), data=DataSettings(**counts))
+def _recipe(**settings: Any) -> Recipe:
+    return Recipe(name="small", model=ModelSettings(source="none"), data=DataSettings(**settings))
+
+
+def _user_texts(conversation: Conversation) -> list[str]:
+    return [str(message.content) for message in conversation.messages if message.role == "user"]
 
 
 def test_same_seed_gives_same_bytes_and_a_larger_count_appends() -> None:
@@ -61,24 +61,22 @@ def test_splits_of_different_seeds_share_nothing(seed: int) -> None:
     check_disjoint({split: generate(split, 90, seed + number) for number, split in enumerate(SPLITS)})
 
 
-def test_cores_are_disjoint_and_many() -> None:
-    for by_split in (*CORES.values(), *NONE_CORES.values()):
-        cores = [core for split in SPLITS for core in by_split[split]]
-        assert len(cores) == len(set(cores)) >= 25
-        assert all(len(by_split[split]) >= 4 for split in SPLITS)
-
-
 def test_every_open_value_lies_in_its_split(splits: dict[Split, list[Conversation]]) -> None:
     for split, rows in splits.items():
         for conversation in rows:
             for key, value in conversation.notes["values"].items():
-                digits = re.sub("[^0-9]", "", value) if key in ("phone", "phone_number") else str(value)
-                assert key in CLOSED_VALUES or split_of(digits) == split, (key, value)
+                slot = key.removeprefix("then_").removeprefix("before_")
+                identity = {
+                    "phone": lambda text: re.sub("[^0-9]", "", text),
+                    "phone_number": lambda text: re.sub("[^0-9]", "", text),
+                    "color": lambda text: text.lower().lstrip("#"),
+                }.get(slot, str)
+                assert split_of(identity(value)) == split, (key, value)
 
 
 def test_ids_and_user_texts_are_unique(conversations: list[Conversation]) -> None:
     assert len({conversation.id for conversation in conversations}) == len(conversations)
-    assert len({conversation.messages[1].content for conversation in conversations}) == len(conversations)
+    assert len({tuple(_user_texts(conversation)) for conversation in conversations}) == len(conversations)
     assert conversations[7].id == "agent_skills/train/0007"
 
 
@@ -92,94 +90,159 @@ def test_conversations_are_valid_and_survive_the_disk(conversations: list[Conver
 
 def test_no_slot_is_left_unfilled(conversations: list[Conversation]) -> None:
     for conversation in conversations:
-        assert not re.search(r"[{}]", conversation.messages[1].content)
+        for text in _user_texts(conversation):
+            assert not re.search(r"[{}|\[\]]|  ", text), text
 
 
 def test_kinds_and_skills_are_balanced(splits: dict[Split, list[Conversation]]) -> None:
+    kinds = {split: Counter(row.notes["kind"] for row in rows) for split, rows in splits.items()}
+    assert kinds["train"]["call"] == 120 and kinds["train"]["none"] >= 120
+    assert kinds["test"] == {"call": 180, "none": 60}
+    called = Counter(row.notes["skill"] for row in splits["test"] if row.notes["kind"] == "call")
+    assert set(called) == {*TRAINED, *HELD_OUT}
+    assert min(called[name] for name in TRAINED) >= 7 and called["quick-mail"] >= 20 <= called["tip-calculator"]
+
+
+def test_training_never_mentions_a_held_out_skill(splits: dict[Split, list[Conversation]]) -> None:
+    for split in ("train", "validation"):
+        for row in splits[split]:
+            text = text_of(get_dialect("hermes").render(row))
+            assert not any(name in text for name in (*HELD_OUT, "send_email")), row.id
+            assert row.notes["held_out"] is False
+    assert {row.notes["skill"] for row in splits["test"] if row.notes["held_out"]} == set(HELD_OUT)
+
+
+def test_what_ends_early_is_for_training_alone(splits: dict[Split, list[Conversation]]) -> None:
     for split, rows in splits.items():
-        skills = Counter(conversation.notes["skill"] for conversation in rows)
-        none, each = (9, 5) if split == "train" else (6, 6)
-        assert skills.pop(None) == COUNTS[split] * none // 24
-        assert skills == dict.fromkeys(SKILL_NAMES, COUNTS[split] * each // 24)
+        for row in rows:
+            kind, last = row.notes["kind"], row.messages[-1]
+            assert split != "test" or kind in ("call", "none")
+            if kind == "opening":
+                assert [call.name for call in last.calls] == ["load_skill"]
+            if kind == "run":
+                assert last.calls[0].name in ("run_js", "run_intent")
 
 
-def test_openings_are_for_training_alone_and_end_with_the_first_call(splits: dict[Split, list[Conversation]]) -> None:
-    for split, rows in splits.items():
-        openings = [row for row in rows if row.notes["kind"] == "opening"]
-        assert len(openings) == (COUNTS[split] * 9 // 24 if split == "train" else 0)
-        for row in openings:
-            assert [message.role for message in row.messages] == ["system", "user", "assistant"]
-            assert row.messages[-1].calls == (ToolCall("load_skill", {"skill_name": row.notes["skill"]}),)
+def test_ten_conversations_share_a_prompt_that_lists_three_to_fifteen_skills(
+    splits: dict[Split, list[Conversation]],
+) -> None:
+    sizes: Counter[int] = Counter()
+    for rows in (splits["train"], splits["test"]):
+        for start in range(0, len(rows), 10):
+            (prompt,) = {row.messages[0].content for row in rows[start : start + 10]}
+            listed = re.findall(r'- Skill name: "(.*)"', str(prompt))
+            assert len(set(listed)) == len(listed)
+            sizes[len(listed)] += 1
+    assert set(sizes) == set(range(3, 16))
 
 
-def test_few_prompts_serve_many_conversations(conversations: list[Conversation]) -> None:
-    assert len({conversation.messages[0].content for conversation in conversations}) <= 10
-
-
-def test_a_called_skill_is_listed_and_a_refused_one_is_not(conversations: list[Conversation]) -> None:
-    refused = Counter[str]()
+def test_a_called_skill_is_listed_and_a_refused_request_calls_nothing(conversations: list[Conversation]) -> None:
     for conversation in conversations:
-        asked = conversation.notes["template"].split("/")[0]
-        listed = f'Skill name: "{asked}"' in conversation.messages[0].content
-        assert listed == (conversation.notes["kind"] != "none")
-        if not listed:
-            refused[asked] += 1
-            assert [message.role for message in conversation.messages] == ["system", "user", "assistant"]
-            assert conversation.messages[2].content == NO_SKILL_ANSWER
-    assert set(refused) == {"none", *SKILL_NAMES}
+        prompt = str(conversation.messages[0].content)
+        for message in conversation.messages:
+            for call in message.calls:
+                if call.name == "load_skill":
+                    assert f'- Skill name: "{call.arguments["skill_name"]}"' in prompt
+        if conversation.notes["kind"] == "none":
+            assert conversation.messages[-1].content == NO_SKILL_ANSWER
+            assert not any(message.calls for message in conversation.messages)
 
 
-def test_calls_carry_json_text_in_the_skills_order(calls: list[Conversation]) -> None:
-    order = {
-        "unit-converter": ["value", "from", "to"],
-        "word-counter": ["text"],
-        "text-message": ["phone_number", "sms_body"],
-    }
-    for conversation in calls:
-        skill = conversation.notes["skill"]
-        load, call = conversation.messages[2].calls[0], conversation.messages[4].calls[0]
-        assert (load.name, load.arguments) == ("load_skill", {"skill_name": skill})
-        text = call.arguments["parameters" if skill == "text-message" else "data"]
-        fields = json.loads(text)
-        assert isinstance(text, str) and dumps(fields) == text
-        assert list(fields) == order[skill]
-        assert fields.items() <= conversation.notes["values"].items()
+def test_calls_use_the_names_of_the_instructions_that_were_loaded(conversations: list[Conversation]) -> None:
+    checked = 0
+    for conversation in conversations:
+        body = name = ""
+        for message in conversation.messages:
+            if message.role == "tool" and message.name == "load_skill":
+                body, name = str(message.content["skill_instructions"]), str(message.content["skill_name"])
+                assert f"name: {name}\n" in body
+            for call in message.calls:
+                if call.name == "load_skill":
+                    continue
+                checked += 1
+                text = call.arguments["data" if call.name == "run_js" else "parameters"]
+                fields = json.loads(str(text))
+                assert isinstance(text, str) and dumps(fields) == text
+                assert all(re.search(rf"\b{key}\b", body) for key in fields), (conversation.id, fields)
+                if call.name == "run_js":
+                    assert list(call.arguments) == ["skill_name", "script_name", "data"]
+                    assert call.arguments["skill_name"] == name
+                    assert call.arguments["script_name"] == "index.html" or call.arguments["script_name"] in body
+                else:
+                    assert call.arguments["intent"] in body
+    assert checked > 300
 
 
-def test_open_values_stand_in_the_request_as_in_the_call(calls: list[Conversation]) -> None:
-    for conversation in calls:
-        request = conversation.messages[1].content
-        for key, value in conversation.notes["values"].items():
-            assert str(value) in request, (request, key)
-
-
-def test_results_are_what_the_phone_answers(calls: list[Conversation]) -> None:
-    for conversation in calls:
-        skill = conversation.notes["skill"]
-        loaded, call, result = conversation.messages[3], conversation.messages[4].calls[0], conversation.messages[5]
-        assert (loaded.name, loaded.content["skill_name"]) == ("load_skill", skill)
-        assert loaded.content["skill_instructions"].startswith(f"---\nname: {skill}\ndescription: ")
-        assert result.name == call.name
-        if skill == "text-message":
-            parameters = call.arguments["parameters"]
-            assert call.arguments["intent"] == "send_sms"
-            assert result.content == {"action": "send_sms", "parameters": parameters, "result": "succeeded"}
-        else:
-            assert list(call.arguments) == ["skill_name", "script_name", "data"]
-            assert result.content == run_js_result(skill, call.arguments["data"])
-            assert "error" not in result.content["result"]
+def test_results_are_what_the_phone_answers(conversations: list[Conversation]) -> None:
+    seen: Counter[str] = Counter()
+    for conversation in conversations:
+        for before, message in pairwise(conversation.messages):
+            if message.role != "tool" or message.name == "load_skill":
+                continue
+            (call,) = before.calls
+            assert message.name == call.name
+            if message.content.get("status") == "failed":
+                assert list(message.content) == ["error", "status"]
+                seen["failed"] += 1
+            elif call.name == "run_js":
+                assert list(message.content) == ["result", "status"] and message.content["status"] == "succeeded"
+                seen["error" if message.content["result"].startswith('{"error"') else "run_js"] += 1
+            else:
+                assert list(message.content) == ["action", "parameters", "result"]
+                assert message.content["action"] == call.arguments["intent"]
+                assert message.content["parameters"] == call.arguments["parameters"]
+                seen["run_intent"] += 1
+    assert seen.keys() == {"failed", "error", "run_js", "run_intent"}
 
 
 def test_the_answer_holds_the_facts(conversations: list[Conversation]) -> None:
     for conversation in conversations:
         facts = conversation.notes["facts"]
-        assert bool(facts) == (conversation.notes["kind"] != "opening")
-        assert all(fact in conversation.messages[-1].content for fact in facts)
+        assert bool(facts) == (conversation.notes["kind"] in ("call", "none"))
+        answers = [str(each.content) for each in conversation.messages if each.role == "assistant" and not each.calls]
+        assert all(fact in answers[-1] for fact in facts)
+
+
+def test_shapes_of_conversations(splits: dict[Split, list[Conversation]]) -> None:
+    def calls(row: Conversation) -> int:
+        return sum(len(message.calls) for message in row.messages)
+
+    for split in ("train", "test"):
+        whole = [row for row in splits[split] if row.notes["kind"] == "call"]
+        assert any(calls(row) == 1 for row in whole), "a skill of text alone"
+        assert any(calls(row) == 3 for row in whole), "two calls in turn"
+        assert all(len(message.calls) <= 1 for row in whole for message in row.messages)
+        several = [row for row in splits[split] if len(_user_texts(row)) > 1]
+        assert any(row.messages[2].content == NO_SKILL_ANSWER for row in several), "a request without a skill first"
+        assert any(row.messages[-1].calls for row in several if row.notes["kind"] == "call"), "another request after"
 
 
 def test_conversations_stay_short(conversations: list[Conversation]) -> None:
     longest = max(len(text_of(get_dialect("hermes").render(conversation))) for conversation in conversations)
-    assert longest < 3700, f"{longest} characters are more than 1000 tokens"
+    assert longest < 7000, f"{longest} characters are more than 2048 tokens"
+
+
+def test_a_users_prompt_is_used(tmp_path: Path) -> None:
+    path = tmp_path / "prompt.txt"
+    path.write_text("Skills of mine:\n___SKILLS___\nNone? No relevant skills found\n", encoding="utf-8")
+    recipe = _recipe(train=60, validation=1, test=60, system_prompts=[str(path)])
+    build(recipe, tmp_path / "data")
+    for split in ("train", "test"):
+        prompts = {row.messages[0].content for row in read_conversations(tmp_path / "data" / f"{split}.jsonl")}
+        assert any(str(prompt).startswith("Skills of mine:\n- Skill name:") for prompt in prompts)
+        assert not all(str(prompt).startswith("Skills of mine") for prompt in prompts)
+    run = Run(tmp_path)
+    before = data_stage(recipe, run).key
+    path.write_text("Others:\n___SKILLS___", encoding="utf-8")
+    assert data_stage(recipe, run).key != before
+
+
+@pytest.mark.parametrize("text", ["no place", "___SKILLS___ and ___SKILLS___", "___SKILLS___ ___TOOLS___"])
+def test_a_users_prompt_without_a_place_for_skills_is_refused(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "prompt.txt"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(UserError, match=re.escape(str(path))):
+        build(_recipe(train=1, validation=1, test=1, system_prompts=[str(path)]), tmp_path / "data")
 
 
 def test_build_writes_what_it_reports(tmp_path: Path) -> None:
@@ -198,8 +261,8 @@ def test_build_writes_what_it_reports(tmp_path: Path) -> None:
 
 
 def test_build_sets_invalid_conversations_aside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def with_a_broken_one(split: Split, count: int, seed: int) -> list[Conversation]:
-        good = generate(split, count, seed)
+    def with_a_broken_one(split: Split, count: int, seed: int, prompts: Sequence[str]) -> list[Conversation]:
+        good = generate(split, count, seed, prompts)
         return [replace(good[0], messages=good[0].messages[:2]), *good[1:]] if split == "train" else good
 
     monkeypatch.setattr("data.build.generate_each", with_a_broken_one)
@@ -219,7 +282,7 @@ def test_shared_values_are_refused(splits: dict[Split, list[Conversation]]) -> N
 
 
 def test_read_errors_name_line_and_field_all_at_once(tmp_path: Path) -> None:
-    good = generate("train", 4, 0)
+    good = generate("train", 20, 0)
     row = next(conversation for conversation in good if conversation.notes["kind"] == "call").to_json()
     no_content = {**row, "messages": [{"role": "user"}]}
     object_arguments = json.loads(dumps(row))

@@ -1,92 +1,82 @@
-"""The shipped skills: read as the app reads them, and their scripts against the Python that stands for them."""
+"""The shipped skills, read as the app reads them, and a user's own folder of skills."""
 
 import json
 import re
-import shutil
-import subprocess
+from datetime import datetime
 from pathlib import Path
 
 import pytest
 
 from core.errors import UserError
-from data.agent_skills import SKILL_NAMES, generate
 from data.skill_library import SKILLS_FOLDER, read_skill, read_skills, shipped_skills, system_prompt
-from data.skill_results import run_js_result, script_output
-from data.units import SPELLINGS, UNITS
-from hermes import dumps
+from data.skill_scripts import (
+    SCRIPTED_SKILLS,
+    Notes,
+    current_date_result,
+    plant_answer,
+    plant_care,
+    run_intent_result,
+    run_js_result,
+    script_output,
+)
+from hermes import Skill, dumps
 
-
-def test_shipped_skills_are_as_the_app_needs_them() -> None:
-    skills = shipped_skills()
-    assert tuple(skill.name for skill in skills) == SKILL_NAMES
-    for skill in skills:
-        assert len(skill.body.split()) < 120
-        assert f"- Description: {skill.description}" in system_prompt(skills)
-        script = (SKILLS_FOLDER / skill.name / "scripts" / "index.html").read_text(encoding="utf-8")
-        assert "window['ai_edge_gallery_get_result'] = async (data, secret) =>" in script
-
-
-def _cases() -> list[tuple[str, str]]:
-    """Inputs for the scripts: every pair of units, what conversations hold, and what a model may get wrong."""
-    values = (0, 1, -40, 12.5, 0.125, 2.675, 1.005, 98.6, 1234567.891)
-    cases = [
-        ("unit-converter", dumps({"value": values[number % len(values)], "from": one, "to": other}))
-        for number, (one, other) in enumerate((one, other) for one in UNITS for other in UNITS)
-    ]
-    cases += [("unit-converter", dumps({"value": value, "from": "m", "to": "m"})) for value in values]
-    spellings = [(unit, other) for unit, others in SPELLINGS.items() for other in (*others, unit.upper())]
-    cases += [("unit-converter", dumps({"value": 2, "from": one, "to": other})) for one, other in spellings]
-    bad = ("", "no json", "[1]", "null", '"text"', "{}", '{"value": NaN}', '{"value": 1}', '{"text": 5}', "{'a': 1}")
-    cases += [(skill, data) for skill in SKILL_NAMES for data in bad]
-    units = {"from": "km", "to": "miles"}
-    odd_values: tuple[object, ...] = ("12.5", "-3", "twelve", "1e3", True, None, [1], 1e13, 1e-9, -0.0, 10**30)
-    cases += [("unit-converter", dumps({"value": value, **units})) for value in odd_values]
-    cases += [("unit-converter", dumps({"value": 1, "from": unit, "to": "m"})) for unit in ("constructor", "KM", 3)]
-    texts = ("", " ", "one", "two words", "tab\tand\nline", "naïve café", "no\u00a0break", "flag 🇫🇷 ok", "a \u2003 b")
-    cases += [("word-counter", dumps({"text": text})) for text in texts]
-    messages = (("555-0100", "Hi"), ("+44 (0)7700/900.1", "é 🙂"), ("12", "Hi"), ("Anna", "Hi"), ("555-0100", " \n"))
-    cases += [("text-message", dumps({"phone_number": number, "sms_body": body})) for number, body in messages]
-    for conversation in generate("test", 90, 3):
-        if conversation.notes["kind"] == "call":
-            arguments = conversation.messages[4].calls[0].arguments
-            cases.append((conversation.notes["skill"], arguments.get("data") or arguments["parameters"]))
-    return cases
-
-
-_HARNESS = """
-const fs = require('fs');
-const cases = JSON.parse(fs.readFileSync(0, 'utf8'));
-const functions = {};
-for (const [skill, script] of Object.entries(cases.scripts)) {
-  const window = {};
-  new Function('window', script)(window);
-  functions[skill] = window['ai_edge_gallery_get_result'];
+FOLDERS = tuple(sorted(path.name for path in SKILLS_FOLDER.iterdir() if path.is_dir()))
+INTENTS = {
+    "daily-reminder": "schedule_notification",
+    "days-until": "get_current_date_and_time",
+    "quick-mail": "send_email",
+    "text-message": "send_sms",
 }
-Promise.all(cases.inputs.map(([skill, data]) => functions[skill](data, '')))
-  .then((outputs) => process.stdout.write(JSON.stringify(outputs)));
-"""
+WORDS = {"note-keeper": range(150, 221), "plant-care": range(160)}
 
 
-@pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed, so the skills' scripts cannot run")
-def test_scripts_and_python_agree() -> None:
-    scripts = {}
-    for skill in SKILL_NAMES:
-        page = (SKILLS_FOLDER / skill / "scripts" / "index.html").read_text(encoding="utf-8")
-        (scripts[skill],) = re.findall(r"<script>(.*)</script>", page, flags=re.DOTALL)
-    cases = _cases()
-    assert len(cases) > 100
-    answer = subprocess.run(
-        ["node", "-e", _HARNESS],
-        input=json.dumps({"scripts": scripts, "inputs": cases}),
-        capture_output=True, text=True, encoding="utf-8", check=True, timeout=60,
-    )  # fmt: skip
-    for (skill, data), output in zip(cases, json.loads(answer.stdout), strict=True):
-        assert json.loads(output) == script_output(skill, data), (skill, data)
+def test_every_folder_holds_a_skill_that_the_app_can_read() -> None:
+    skills = shipped_skills()
+    assert tuple(skill.name for skill in skills) == FOLDERS
+    for skill in skills:
+        assert Skill.parse(skill.to_text()) == skill
+        assert len(skill.description.split()) <= 15
+        assert len(skill.body.split()) in WORDS.get(skill.name, range(61)), skill.name
+        assert f"- Description: {skill.description}" in system_prompt(skills)
+
+
+def test_skills_call_their_script_or_intent_or_nothing() -> None:
+    for skill in shipped_skills():
+        page = SKILLS_FOLDER / skill.name / "scripts" / "index.html"
+        assert page.is_file() == (skill.name in SCRIPTED_SKILLS)
+        assert ("run_js" in skill.body) == (skill.name in SCRIPTED_SKILLS)
+        assert ("run_intent" in skill.body) == (skill.name in INTENTS)
+        assert INTENTS.get(skill.name, "") in skill.body
+        if page.is_file():
+            script = page.read_text(encoding="utf-8")
+            assert "window['ai_edge_gallery_get_result'] = async (data, secret) =>" in script
+            assert re.search(f"skill_name:? {skill.name}", skill.body) and "index.html" in skill.body
+
+
+def test_the_examples_of_the_skills_work() -> None:
+    notes = Notes(next_id=3)
+    for skill in shipped_skills():
+        examples = [json.loads(text) for text in re.findall(r"\{[^{}]+\}", skill.body)]
+        assert len(examples) == {"note-keeper": 4, "plant-care": 0}.get(skill.name, 1)
+        for example in examples if skill.name in SCRIPTED_SKILLS else []:
+            output = script_output(skill.name, dumps(example), notes=notes)
+            assert list(output) == ["result"], (skill.name, example, output)
 
 
 @pytest.mark.parametrize(
     ("skill", "fields", "result"),
     [
+        ("calculator", {"expression": "12.5 * (3 + 4)"}, "12.5 * (3 + 4) = 87.5"),
+        ("calculator", {"expression": "0.1 + 0.2"}, "0.1 + 0.2 = 0.3"),
+        ("color-converter", {"hex": "#1e90ff"}, "rgb(30, 144, 255)"),
+        ("color-converter", {"hex": "FA0"}, "rgb(255, 170, 0)"),
+        ("days-until", {"today": "2026-08-07", "date": "24 December"}, "139 days"),
+        ("days-until", {"today": "2026-08-07T10:00:00 Friday", "date": "Aug 8th"}, "1 day"),
+        ("days-until", {"today": "2026-08-07", "date": "2026-07-26"}, "12 days ago"),
+        ("days-until", {"today": "2026-08-07", "date": "29 Feb"}, "571 days"),
+        ("tip-calculator", {"bill": 64.5, "percent": 15, "people": 3}, "tip 9.68, total 74.18, each 24.73"),
+        ("tip-calculator", {"bill": 80, "percent": 10}, "tip 8.00, total 88.00"),
         ("unit-converter", {"value": 12.5, "from": "km", "to": "miles"}, "12.5 km = 7.77 miles"),
         ("unit-converter", {"value": 100, "from": "celsius", "to": "fahrenheit"}, "100 celsius = 212 fahrenheit"),
         ("word-counter", {"text": "one two"}, "2 words, 7 characters"),
@@ -100,6 +90,45 @@ def test_results_of_known_inputs(skill: str, fields: dict[str, object], result: 
 def test_a_scripts_error_arrives_as_a_result() -> None:
     result = run_js_result("unit-converter", '{"value": 1, "from": "parsecs", "to": "m"}')
     assert result == {"result": '{"error": "unknown unit: parsecs"}', "status": "succeeded"}
+    with pytest.raises(KeyError):
+        run_js_result("plant-care", "{}")
+
+
+def test_notes_stay_between_calls_and_no_id_comes_twice() -> None:
+    notes = Notes({3: "the wifi password is tulip", 5: "Buy WIFI stick"}, next_id=7)
+
+    def answer(**fields: object) -> dict[str, str]:
+        return script_output("note-keeper", dumps(fields), notes=notes)
+
+    assert answer(action="find", text="wifi") == {
+        "result": "Note 3: the wifi password is tulip\nNote 5: Buy WIFI stick"
+    }
+    assert answer(action="find", text="password wifi") == {"result": "Note 3: the wifi password is tulip"}
+    assert answer(action="add", text="call Zoë") == {"result": "Note 7 saved."}
+    assert answer(action="delete", id=7) == {"result": "Note 7 deleted."}
+    assert answer(action="find", text="Zoë") == {"error": "no note has: Zoë"}
+    assert answer(action="add", text="ask Zoë") == {"result": "Note 8 saved."}
+    assert answer(action="list") == {"result": "3 notes: 3: the wifi password is tulip; 5: Buy WIFI stick; 8: ask Zoë"}
+    assert script_output("note-keeper", '{"action": "list"}') == {"result": "0 notes"}
+
+
+def test_the_phones_answers_to_intents() -> None:
+    assert current_date_result(datetime(2026, 8, 7, 10)) == {
+        "action": "get_current_date_and_time",
+        "parameters": "{}",
+        "result": "2026-08-07T10:00:00 Friday",
+    }
+    assert run_intent_result("send_sms", "{}") == {"action": "send_sms", "parameters": "{}", "result": "succeeded"}
+
+
+def test_the_plants_are_those_of_the_skill() -> None:
+    plants = plant_care()
+    assert len(plants) == 14 and len(set(plants.values())) == 14
+    for advice in plants.values():
+        assert re.fullmatch(r"water every [1-9]\d? (days|weeks|months), [a-z ]+", advice)
+    assert plant_answer("cactus") == "Cactus: water every 3 weeks, full sun."
+    with pytest.raises(KeyError):
+        plant_answer("oak")
 
 
 def test_a_bad_skill_is_named(tmp_path: Path) -> None:
