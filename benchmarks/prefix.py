@@ -17,12 +17,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from core.memory import peak_memory_gb
-from core.models import load_model, load_tokenizer, materialise
+from core.models import choose_dtype, load_model, load_tokenizer, materialise
 from core.recipe import load_recipe
 from data.agent_skills import generate
 from data.tokenise import IGNORED, tokenise
 from hermes import get_dialect
-from training.adapter import attach, choose_dtype
+from training.adapter import attach
 from training.batches import Batch, collate, plan
 from training.loss import add_gradient
 

@@ -217,6 +217,27 @@ def _dequantise(path: Path, folder: Path) -> None:
         raise UserError(f"{path}: cannot be dequantised into {folder}: {error}") from error
 
 
+def choose_dtype(precision: str) -> torch.dtype:
+    """The dtype that a recipe's `precision` means on this machine."""
+    import torch
+
+    if precision == "float32":
+        return torch.float32
+    if precision == "bfloat16" or torch.cuda.is_available() or _cpu_has_bfloat16():
+        return torch.bfloat16
+    return torch.float32
+
+
+def _cpu_has_bfloat16() -> bool:
+    """Whether the processor multiplies bfloat16 in hardware; elsewhere it is emulated and slower than float32."""
+    import torch
+
+    cpu: object = torch.cpu
+    return any(
+        getattr(cpu, probe, lambda: False)() for probe in ("_is_avx512_bf16_supported", "_is_amx_tile_supported")
+    )
+
+
 def load_tokenizer(folder: Path, trust_remote_code: bool = False) -> PreTrainedTokenizerFast:
     """The fast tokenizer of a folder.
 

@@ -15,14 +15,14 @@ TOOL_CALL_END = "</tool_call>"
 TOOL_RESPONSE_START = "<tool_response>"
 TOOL_RESPONSE_END = "</tool_response>"
 
+SENTINELS = (TOOL_CALL_START, TOOL_CALL_END, TOOL_RESPONSE_START, TOOL_RESPONSE_END)
+"""The tags, which a vocabulary may have as single tokens."""
+
 MARKERS: tuple[str, ...] = (
     IM_START,
     IM_END,
     "<|endoftext|>",
-    TOOL_CALL_START,
-    TOOL_CALL_END,
-    TOOL_RESPONSE_START,
-    TOOL_RESPONSE_END,
+    *SENTINELS,
 )
 """In the order in which they are replaced. No replacement makes another marker."""
 

@@ -2,43 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from core.errors import UserError
 from core.models import load_model, load_tokenizer
-from core.recipe import TrainingSettings
-from hermes import Dialect
+from core.recipe import Recipe, TrainingSettings
+from core.sentinels import claim_tokens, start_rows
+from hermes import Dialect, get_dialect
+from hermes.control import SENTINELS
 
 if TYPE_CHECKING:
-    import torch
     from peft import PeftModel
+    from torch import nn
     from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 
-def choose_dtype(precision: str) -> torch.dtype:
-    """The dtype that a recipe's `precision` means on this machine."""
-    import torch
+def attach(model: PreTrainedModel, settings: TrainingSettings, seed: int, rows: Sequence[int] = ()) -> PeftModel:
+    """`model` with a fresh LoRA adapter on all linear layers but the output head; only it is trainable.
 
-    if precision == "float32":
-        return torch.float32
-    if precision == "bfloat16" or torch.cuda.is_available() or _cpu_has_bfloat16():
-        return torch.bfloat16
-    return torch.float32
-
-
-def _cpu_has_bfloat16() -> bool:
-    """Whether the processor multiplies bfloat16 in hardware; elsewhere it is emulated and slower than float32."""
-    import torch
-
-    cpu: object = torch.cpu
-    return any(
-        getattr(cpu, probe, lambda: False)() for probe in ("_is_avx512_bf16_supported", "_is_amx_tile_supported")
-    )
-
-
-def attach(model: PreTrainedModel, settings: TrainingSettings, seed: int) -> PeftModel:
-    """`model` with a fresh LoRA adapter on all linear layers but the output head; only it is trainable."""
+    Args:
+        rows: token ids whose embeddings are trained too.
+    """
     import torch
     from peft import LoraConfig, get_peft_model
 
@@ -49,8 +36,27 @@ def attach(model: PreTrainedModel, settings: TrainingSettings, seed: int) -> Pef
         lora_dropout=settings.dropout,
         target_modules="all-linear",
         task_type="CAUSAL_LM",
+        trainable_token_indices=list(rows) or None,
     )
     return get_peft_model(model, config)
+
+
+@contextmanager
+def mixed_precision(model: nn.Module) -> Iterator[None]:
+    """Within the block a bfloat16 model computes with its float32 adapter rounded to bfloat16.
+
+    Otherwise PEFT casts every layer's input to the adapter's float32 and back, which costs a quarter of a step.
+    The adapter's own values, and their gradients, stay float32. Models of other dtypes compute as they are.
+    """
+    import torch
+    from peft.helpers import disable_input_dtype_casting
+
+    weight = next(model.parameters())
+    if weight.dtype != torch.bfloat16:
+        yield
+        return
+    with disable_input_dtype_casting(model), torch.autocast(weight.device.type, dtype=torch.bfloat16):
+        yield
 
 
 def save_adapter(model: PeftModel, source: str, folder: Path) -> None:
@@ -84,15 +90,38 @@ def prepare_tokenizer(tokenizer: PreTrainedTokenizerFast, dialect: Dialect) -> i
     return int(ids[0])
 
 
-def merge(base: Path, trust_remote_code: bool, adapter: Path, output: Path, dialect: Dialect) -> None:
+def open_tokenizer(
+    base: Path, recipe: Recipe
+) -> tuple[PreTrainedTokenizerFast, Callable[[PreTrainedModel], list[int]]]:
+    """The tokenizer of `base` as `recipe` trains with it, its sentinels claimed if it says so, and what makes a model
+    of `base` fit it: that gives the claimed rows a start and returns their ids.
+
+    Raises:
+        UserError: the end of turn is not one token, or reserved tokens are missing.
+    """
+    plain = load_tokenizer(base, recipe.model.trust_remote_code)
+    tokenizer, ids = plain, dict[str, int]()
+    if recipe.sentinels == "tokens":
+        tokenizer, ids = claim_tokens(plain, SENTINELS, recipe.model.reserved_tokens)
+    prepare_tokenizer(tokenizer, get_dialect(recipe.dialect))
+
+    def fit(model: PreTrainedModel) -> list[int]:
+        start_rows(model, plain, ids)
+        return sorted(ids.values())
+
+    return tokenizer, fit
+
+
+def merge(base: Path, recipe: Recipe, adapter: Path, output: Path) -> None:
     """Write base + adapter to `output` as a plain float32 model in safetensors, with tokenizer and template."""
     import torch
     from peft import PeftModel
 
-    model = load_model(base, torch.float32, trust_remote_code)
+    tokenizer, fit = open_tokenizer(base, recipe)
+    model = load_model(base, torch.float32, recipe.model.trust_remote_code)
+    fit(model)
     merged = PeftModel.from_pretrained(model, adapter).merge_and_unload()
-    tokenizer = load_tokenizer(base, trust_remote_code)
-    stop = prepare_tokenizer(tokenizer, dialect)
+    stop = tokenizer.eos_token_id
     merged.config.eos_token_id = stop
     merged.config.pad_token_id = stop
     merged.generation_config.eos_token_id = stop

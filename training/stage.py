@@ -10,14 +10,14 @@ from core.console import console, progress
 from core.errors import UserError
 from core.files import atomic_write_text, file_hash
 from core.memory import peak_memory_gb
-from core.models import load_model, load_tokenizer, materialise, resolve_source
+from core.models import choose_dtype, load_model, materialise, resolve_source
 from core.recipe import Recipe
 from core.stages import Run, Stage, code_hash, need_stage, versions
 from data.build import read_conversations
 from data.supervision import Kind, audit
 from data.tokenise import Example, tokenise
 from hermes import dumps, get_dialect, unreadable_turns
-from training.adapter import attach, choose_dtype, merge, prepare_tokenizer, save_adapter
+from training.adapter import attach, merge, open_tokenizer, save_adapter
 from training.checkpoint import Progress
 from training.curve import CURVE_FILES, write_curve
 from training.loop import fit
@@ -31,18 +31,17 @@ SPLITS = ("train", "validation")
 
 def stage(recipe: Recipe, run: Run) -> Stage:
     """What the training of `recipe` depends on."""
-    need_stage(run.data, "hermes-edge data", {"data": recipe.data.model_dump(), "seed": recipe.seed})
+    need_stage(run.data, "hermes-edge data", recipe.data_inputs())
     splits = [run.data / f"{split}.jsonl" for split in SPLITS]
     return Stage(
         run.training,
         {
-            "training": recipe.training.model_dump(),
-            "model": recipe.model.model_dump(),
+            **recipe.training_inputs(),
             "model content": resolve_source(recipe.model)[1],
-            "dialect": recipe.dialect,
-            "seed": recipe.seed,
             "data": [file_hash(path) for path in splits],
-            "code": code_hash("hermes", "training", "data/tokenise.py", "data/supervision.py", "core/models.py"),
+            "code": code_hash(
+                "hermes", "training", "data/tokenise.py", "data/supervision.py", "core/models.py", "core/sentinels.py"
+            ),
             "versions": versions("torch", "transformers", "peft"),
         },
     )
@@ -62,13 +61,13 @@ def train(recipe: Recipe, run: Run) -> Path:
         return merged
     console().print(f"train: {stale}")
     base = materialise(recipe.model)
-    tokenizer = load_tokenizer(base, recipe.model.trust_remote_code)
-    dialect = get_dialect(recipe.dialect)
-    prepare_tokenizer(tokenizer, dialect)
+    tokenizer, fit_vocabulary = open_tokenizer(base, recipe)
     supervision = _audited(recipe, run, tokenizer)
     examples, rejected = _examples(recipe, run, tokenizer)
     dtype = choose_dtype(recipe.training.precision)
-    model = attach(_on_device(load_model(base, dtype, recipe.model.trust_remote_code)), recipe.training, recipe.seed)
+    plain = load_model(base, dtype, recipe.model.trust_remote_code)
+    rows = fit_vocabulary(plain)
+    model = attach(_on_device(plain), recipe.training, recipe.seed, rows)
     with progress("train") as advance:
         finished = fit(
             model,
@@ -89,7 +88,7 @@ def train(recipe: Recipe, run: Run) -> Path:
     del model
     console().print("train: merging the adapter into the model")
     shutil.rmtree(merged, ignore_errors=True)
-    merge(base, recipe.model.trust_remote_code, run.training / "adapter", merged, dialect)
+    merge(base, recipe, run.training / "adapter", merged)
     figures = _figures(finished, examples["train"], str(dtype).removeprefix("torch."))
     this.finish(_outputs(run), **figures, supervision=supervision)
     # Only now: whoever stops before the record is there can still go on from them.
