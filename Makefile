@@ -27,7 +27,7 @@ endif
 
 # Stages follow one another and hold the run's lock: make -j must not start two.
 .NOTPARALLEL:
-.PHONY: all setup data train export eval test test-long lint compat clean distclean help
+.PHONY: all setup data train export eval eval-full test test-long lint compat clean distclean help
 
 all: $(READY)
 	$(BIN)/hermes-edge data $(RUN_OPTIONS)
@@ -61,6 +61,9 @@ $(READY): pyproject.toml constraints.txt
 
 data train export eval: $(READY)
 	$(BIN)/hermes-edge $@ $(RUN_OPTIONS)
+
+eval-full: $(READY)
+	$(BIN)/hermes-edge eval --full $(RUN_OPTIONS)
 
 test: $(READY)
 	$(BIN)/python -m pytest

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from core.errors import UserError
+from eval.options import Asked, eval_options
 
 if TYPE_CHECKING:
     from core.recipe import Recipe
@@ -204,20 +205,17 @@ def export(recipe_path: Path, overrides: tuple[str, ...], runs_folder: Path) -> 
 
 @main.command("eval")
 @_recipe_options
-@click.option(
-    "--model",
-    "models",
-    type=click.Choice(["base", "tuned", "bundle"]),
-    multiple=True,
-    help="What to evaluate, which must be there; may be given again. [default: all three, as far as they are there]",
-)
-def evaluate(recipe_path: Path, overrides: tuple[str, ...], runs_folder: Path, models: tuple[str, ...]) -> None:
-    """Measure tool calling on held-out conversations and write the report."""
+@eval_options
+def evaluate(recipe_path: Path, overrides: tuple[str, ...], runs_folder: Path, asked: Asked) -> None:
+    """Measure tool calling on the test split, or on cases of your own, and write the report."""
     recipe, run = _load(recipe_path, overrides, runs_folder)
-    from eval.stage import evaluate_models
+    from eval.stage import evaluate_cases, evaluate_models
 
     with run.locked():
-        evaluate_models(recipe, run, models)
+        if asked.cases and asked.skills:
+            evaluate_cases(recipe, run, asked.models, asked.cases, asked.skills, asked.system)
+        else:
+            evaluate_models(recipe, run, asked.models, full=asked.full)
 
 
 @main.command()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import IO
@@ -16,15 +17,18 @@ class ReplyCache:
     """Completions by key, in a JSON Lines file to which each is added as soon as it is known.
 
     A line that cannot be read (the last one of a run that was killed) counts as not there. Without a path
-    nothing is kept.
+    nothing is kept. `others` are files of the same kind that are only read, as far as they are there.
     """
 
-    def __init__(self, path: Path | None) -> None:
+    def __init__(self, path: Path | None, others: Sequence[Path] = ()) -> None:
         self._path = path
+        self._others = others
         self._file: IO[str] | None = None
         self._known: dict[str, Completion] = {}
 
     def __enter__(self) -> ReplyCache:
+        for other in self._others:
+            self._read_other(other)
         if self._path is None:
             return self
         try:
@@ -70,6 +74,14 @@ class ReplyCache:
         assert self._file is not None
         self._file.write(text)
         self._file.flush()
+
+    def _read_other(self, path: Path) -> None:
+        try:
+            text = path.read_text(encoding="utf-8", errors="replace")
+        except OSError:
+            return
+        for line in text.splitlines():
+            self._read(line)
 
     def _read(self, line: str) -> None:
         try:

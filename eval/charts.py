@@ -21,7 +21,6 @@ _WIDTH = 4.5
 """Inches; at 72 points each about as wide as a phone, so that text keeps its size there."""
 _RC = {
     "svg.fonttype": "none",
-    "svg.hashsalt": "hermes-edge",
     "font.size": 10,
     "text.color": _INK,
     "text.parse_math": False,
@@ -72,12 +71,13 @@ def _bar(axes: Axes, y: float, height: float, share: Estimate, colour: str) -> N
     axes.text(1.02, y, f"{100 * share.share:.0f}", ha="left", va="center", fontsize=8.5)
 
 
-def skill_grid(labels: Sequence[str], skills: Mapping[str, Sequence[Proportion | None]]) -> str:
+def skill_grid(labels: Sequence[str], skills: Mapping[str, Sequence[Proportion | None]], title: str) -> str:
     """A row for each skill, a column for each model; the fuller a cell, the larger the share.
 
     Args:
         labels: The models.
         skills: For each skill, one share a model; None where the model was not asked.
+        title: For readers that do not see it.
     """
     import matplotlib
     from matplotlib.patches import Rectangle
@@ -100,7 +100,7 @@ def skill_grid(labels: Sequence[str], skills: Mapping[str, Sequence[Proportion |
         axes.set_xlim(-0.35 * len(labels) + left * 0.4, left + len(labels))
         axes.set_ylim(len(skills) + 0.05, -0.9)
         axes.axis("off")
-        return _svg(figure, "Exact run calls by skill and model")
+        return _svg(figure, title)
 
 
 def _short(text: str, limit: int = 14) -> str:
@@ -121,9 +121,13 @@ def _canvas(height: float) -> tuple[Figure, Axes]:
 
 def _svg(figure: Figure, title: str) -> str:
     """The figure as an SVG element that can stand beside others in one page."""
+    import matplotlib
+
     buffer = io.StringIO()
     nothing = dict.fromkeys(("Creator", "Date", "Format", "Type"))
-    figure.savefig(buffer, format="svg", transparent=True, metadata=nothing)
+    # Ids are hashes of what they name and of this: two charts of one page must not share any.
+    with matplotlib.rc_context({"svg.hashsalt": title}):
+        figure.savefig(buffer, format="svg", transparent=True, metadata=nothing)
     svg = buffer.getvalue()
     svg = svg[svg.index("<svg ") :].replace(_INK, "currentColor")
     svg = re.sub(r'<g id="[^"]*"', "<g", svg)

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from eval.statistics import FUNNEL
 from hermes.record import JSON, dumps
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ def render_html(report: Mapping[str, JSON], charts: Mapping[str, str]) -> str:
 def render_markdown(report: Mapping[str, JSON]) -> str:
     """The report as Markdown; what a model wrote stands in code fences that it cannot close."""
     template = _environment(autoescape=False).get_template("report.md.jinja")
-    return template.render(report=report, shown=SHOWN_DIFFERENCES)
+    return template.render(report=report, stages=[label for _, label in FUNNEL], shown=SHOWN_DIFFERENCES)
 
 
 def _environment(autoescape: bool) -> Environment:
@@ -45,7 +46,20 @@ def _environment(autoescape: bool) -> Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    filters = (percent, interval, points, probability, seconds, flat, columns, skill_rows, cell, fence, visible)
+    filters = (
+        percent,
+        interval,
+        points,
+        probability,
+        seconds,
+        flat,
+        columns,
+        any_asked,
+        skill_rows,
+        cell,
+        fence,
+        visible,
+    )
     environment.filters.update({each.__name__: each for each in filters})
     return environment
 
@@ -97,10 +111,15 @@ def columns(confusion: Mapping[str, Mapping[str, int]]) -> list[str]:
     return [*confusion, *sorted(called - confusion.keys())]
 
 
-def skill_rows(models: Sequence[Mapping[str, JSON]], metric: str) -> list[tuple[str, list[JSON]]]:
+def any_asked(groups: Sequence[Mapping[str, JSON]], metric: str) -> bool:
+    """Whether the metric applies to any conversation of any model."""
+    return any(group["metrics"][metric]["n"] for group in groups)
+
+
+def skill_rows(groups: Sequence[Mapping[str, JSON]], metric: str) -> list[tuple[str, list[JSON]]]:
     """For each skill that any model was asked about, each model's share or None."""
-    names = sorted({skill for model in models for skill in model["skills"][metric]})
-    return [(name, [model["skills"][metric].get(name) for model in models]) for name in names]
+    names = sorted({skill for group in groups for skill in group["skills"][metric]})
+    return [(name, [group["skills"][metric].get(name) for group in groups]) for name in names]
 
 
 def visible(text: str) -> str:

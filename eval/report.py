@@ -28,10 +28,20 @@ from hermes.record import JSON
 
 BASE = "base"
 """The name of the untuned model: others are not asked to agree with it."""
+_STOPPED_AT = (
+    "no well-formed call",
+    "unknown tool",
+    "wrong tool",
+    "an argument is missing or one too many",
+    "arguments not valid",
+    "other arguments",
+)
+"""What is wrong with a call that passes so many stages of the funnel."""
 WORST = 10
 """Wrong conversations that a report shows of each model; the JSON file has as many."""
-RUN_EXACT = next(metric for metric in METRICS if metric.key == "run_exact")
-TRAJECTORY = next(metric for metric in METRICS if metric.key == "trajectory")
+BY_SKILL = tuple(metric for metric in METRICS if metric.key in ("load_exact", "run_exact", "trajectory"))
+"""The metrics that are shown skill by skill, and by which models are compared on held-out skills."""
+RUN_EXACT = BY_SKILL[1]
 
 
 def write_report(folder: Path, results: Mapping[str, ModelResult], facts: Mapping[str, JSON]) -> None:
@@ -55,15 +65,30 @@ def write_report(folder: Path, results: Mapping[str, ModelResult], facts: Mappin
 def headline_table(results: Mapping[str, ModelResult]) -> list[list[str]]:
     """The main lines as text: a header row, then one row a metric with one cell a model."""
     models = list(results.values())
-    rows = [[label, *map(_cell, cells)] for label, cells in _headlines(models)]
+    rows = [[label, *map(_cell, cells)] for label, cells in headlines(models)]
     return [["", *(model.label for model in models)], *rows]
 
 
-def _headlines(models: Sequence[ModelResult]) -> Iterator[tuple[str, list[Estimate]]]:
-    """The lines that say how good each model is, each with one figure a model."""
+def headlines(models: Sequence[ModelResult]) -> list[tuple[str, list[Estimate]]]:
+    """The lines that say how good each model is, each with one figure a model.
+
+    First those of the skills that training lists and of refusals, then those of held-out skills. A line that applies
+    to no conversation is left out.
+    """
+    held_out = _lines([model.part(True) for model in models])
+    return [
+        *_lines([model.part(False) for model in models]),
+        *((f"Held-out skills: {label[0].lower()}{label[1:]}", cells) for label, cells in held_out),
+    ]
+
+
+def _lines(models: Sequence[ModelResult]) -> Iterator[tuple[str, list[Estimate]]]:
     for metric in METRICS:
+        label, cells = metric.label, [summarise(model.cases, metric) for model in models]
+        if not any(cell.n for cell in cells):
+            continue
         if not metric.detail:
-            yield metric.label, [summarise(model.cases, metric) for model in models]
+            yield label, list(cells)
         elif metric.key == "abstained":
             yield "Abstention, F1", [abstention(model.cases).f1 for model in models]
 
@@ -79,7 +104,7 @@ def build_report(results: Mapping[str, ModelResult], facts: Mapping[str, JSON]) 
     """Everything that a report says, as JSON."""
     models = list(results.values())
     return {
-        "format": 1,
+        "format": 2,
         "facts": dict(facts),
         "metrics": [{"key": m.key, "label": m.label, "meaning": m.meaning} for m in METRICS],
         "models": [_model(model) for model in models],
@@ -89,23 +114,30 @@ def build_report(results: Mapping[str, ModelResult], facts: Mapping[str, JSON]) 
 
 
 def _model(model: ModelResult) -> dict[str, JSON]:
-    wrong = [case for case in model.cases if not case.trajectory]
     pace = latency(model.cases)
     return {
         "name": model.name,
         "label": model.label,
         "meta": model.meta,
-        "conversations": len(model.cases),
-        "replies": sum(len(case.steps) for case in model.cases),
-        "metrics": {metric.key: asdict(summarise(model.cases, metric)) for metric in METRICS},
-        "abstention": asdict(abstention(model.cases)),
-        "skills": {
-            metric.key: {skill: asdict(share) for skill, share in by_skill(model.cases, metric).items()}
-            for metric in (RUN_EXACT, TRAJECTORY)
-        },
-        "funnel": {stage: {"k": each.k, "n": each.n} for stage, each in funnel(model.cases).items()},
-        "confusion": confusion(model.cases),
         "latency": asdict(pace) if pace else None,
+        **_figures(model.part(False).cases),
+        "held_out": _figures(model.part(True).cases),
+    }
+
+
+def _figures(cases: Sequence[CaseResult]) -> dict[str, JSON]:
+    wrong = [case for case in cases if not case.trajectory]
+    return {
+        "conversations": len(cases),
+        "replies": sum(len(case.steps) for case in cases),
+        "metrics": {metric.key: asdict(summarise(cases, metric)) for metric in METRICS},
+        "abstention": asdict(abstention(cases)),
+        "skills": {
+            metric.key: {skill: asdict(share) for skill, share in by_skill(cases, metric).items()}
+            for metric in BY_SKILL
+        },
+        "funnel": {stage: {"k": each.k, "n": each.n} for stage, each in funnel(cases).items()},
+        "confusion": confusion(cases),
         "wrong": len(wrong),
         "examples": list(_examples(wrong))[:WORST],
     }
@@ -117,7 +149,7 @@ def _examples(wrong: Sequence[CaseResult]) -> Iterator[dict[str, JSON]]:
     for case in wrong:
         number, step = next((n, step) for n, step in enumerate(case.steps, start=1) if not step.score.right)
         score = step.score
-        passed = sum((score.well_formed, score.known_tool, score.right_tool, score.valid_arguments, score.exact))
+        passed = sum(getattr(score, name) for name, _ in FUNNEL)
         example = {
             "case": case.id,
             "skill": case.skill,
@@ -139,12 +171,20 @@ def _why(score: StepScore, passed: int, cut: bool) -> str:
         return "a fact is missing" if score.abstained else "a call in place of the answer"
     if score.kind == "abstain":
         return "not the wording that the prompt asks for" if score.abstained else "a call where no skill fits"
-    return ("no well-formed call", "unknown tool", "wrong tool", "arguments not valid", "other arguments")[passed]
+    return _STOPPED_AT[passed]
 
 
 def _comparison(a: ModelResult, b: ModelResult) -> dict[str, JSON]:
-    lines = {metric.key: asdict(paired(a, b, metric)) for metric in METRICS}
-    return {"a": a.label, "b": b.label, "metrics": lines}
+    """Paired differences that apply to any conversation: of the headline's, and of held-out skills."""
+    lines = {
+        held_out: {
+            metric.key: asdict(found)
+            for metric in (BY_SKILL if held_out else METRICS)
+            if (found := paired(a.part(held_out), b.part(held_out), metric)).difference is not None
+        }
+        for held_out in (False, True)
+    }
+    return {"a": a.label, "b": b.label, "metrics": lines[False], "held_out": lines[True]}
 
 
 def _agreement(a: ModelResult, b: ModelResult) -> dict[str, JSON]:
@@ -152,17 +192,26 @@ def _agreement(a: ModelResult, b: ModelResult) -> dict[str, JSON]:
 
 
 def draw_charts(models: Sequence[ModelResult]) -> dict[str, str]:
-    """The page's charts as SVG text, by name."""
-    from eval.charts import share_bars, skill_grid
+    """The page's charts as SVG text, by name; those of held-out skills only where there are any."""
+    from eval.charts import share_bars
 
     labels = [model.label for model in models]
-    charts = {"metrics": share_bars(labels, dict(_headlines(models)), "Shares by metric and model, with 95% intervals")}
-    funnels = [funnel(model.cases) for model in models]
+    headline, held_out = ([model.part(part) for model in models] for part in (False, True))
+    charts = {"metrics": share_bars(labels, dict(_lines(headline)), "Shares by metric and model, with 95% intervals")}
+    funnels = [funnel(model.cases) for model in headline]
     stages = {stage: [each.get(stage, proportion(0, 0)) for each in funnels] for _, stage in FUNNEL}
     charts["funnel"] = share_bars(labels, stages, "How far replies get that should be calls, by model")
+    charts |= _skill_chart("skills", headline, "Exact run calls by skill and model")
+    if any(model.cases for model in held_out):
+        charts["held_out"] = share_bars(labels, dict(_lines(held_out)), "Held-out skills: shares by metric and model")
+        charts |= _skill_chart("held_out_skills", held_out, "Exact run calls by held-out skill and model")
+    return charts
+
+
+def _skill_chart(name: str, models: Sequence[ModelResult], title: str) -> dict[str, str]:
+    from eval.charts import skill_grid
+
     columns = [by_skill(model.cases, RUN_EXACT) for model in models]
     skills = sorted({skill for column in columns for skill in column})
-    if skills:
-        grid = {skill: [column.get(skill) for column in columns] for skill in skills}
-        charts["skills"] = skill_grid(labels, grid)
-    return charts
+    grid = {skill: [column.get(skill) for column in columns] for skill in skills}
+    return {name: skill_grid([model.label for model in models], grid, title)} if skills else {}

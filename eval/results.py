@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
@@ -16,7 +16,7 @@ from hermes.record import JSON, ToolCall
 StepKind = Literal["load", "run", "answer", "abstain"]
 CALL_KINDS: tuple[StepKind, ...] = ("load", "run")
 NO_CALL, MALFORMED, UNKNOWN_TOOL, SEVERAL_CALLS = "no call", "malformed", "unknown tool", "several calls"
-_FORMAT = 1
+_FORMAT = 2
 
 
 @dataclass(frozen=True)
@@ -30,6 +30,10 @@ class StepScore:
     """Every tool that is called is on offer. (For text: as `well_formed`.)"""
     right_tool: bool
     """The tools called are those of the record, as many and in its order. (For text: as `well_formed`.)"""
+    required_arguments: bool
+    """Every argument that the tools' schemas require is there, and none that they exclude. (For text: as
+    `well_formed`.)
+    """
     valid_arguments: bool
     """The arguments are valid for the tools' schemas. (For text: as `well_formed`.)"""
     exact: bool
@@ -71,6 +75,8 @@ class CaseResult:
     """`none`: no skill fits, and the model should say so."""
     skill: str
     steps: tuple[StepResult, ...]
+    held_out: bool = False
+    """No training conversation lists the skill that it needs."""
 
     @property
     def trajectory(self) -> bool:
@@ -88,6 +94,10 @@ class ModelResult:
     cases: list[CaseResult]
     meta: dict[str, JSON] = field(default_factory=dict)
     """What was run: hashes, backend, limits."""
+
+    def part(self, held_out: bool) -> ModelResult:
+        """The result over those cases only whose skill training never saw, or over all others."""
+        return replace(self, cases=[case for case in self.cases if case.held_out == held_out])
 
 
 def save_results(path: Path, result: ModelResult) -> None:
@@ -124,11 +134,13 @@ def load_results(path: Path) -> ModelResult:
 
 
 def _case_to_json(case: CaseResult) -> dict[str, JSON]:
-    return {"id": case.id, "kind": case.kind, "skill": case.skill, "steps": [_step_to_json(s) for s in case.steps]}
+    names = ("id", "kind", "skill", "held_out")
+    return {name: getattr(case, name) for name in names} | {"steps": [_step_to_json(step) for step in case.steps]}
 
 
 def _case_from_json(row: Mapping[str, JSON]) -> CaseResult:
-    return CaseResult(row["id"], row["kind"], row["skill"], tuple(_step_from_json(step) for step in row["steps"]))
+    steps = tuple(_step_from_json(step) for step in row["steps"])
+    return CaseResult(row["id"], row["kind"], row["skill"], steps, row["held_out"])
 
 
 def _step_to_json(step: StepResult) -> dict[str, JSON]:

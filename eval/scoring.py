@@ -5,11 +5,12 @@ a model wrote.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from eval.results import MALFORMED, NO_CALL, SEVERAL_CALLS, UNKNOWN_TOOL, StepKind, StepScore
 from hermes.record import JSON, Final, Malformed, Message, Reply, Tool, ToolCall, ToolCalls, loads
-from hermes.validation import validate_call
+from hermes.validation import check_schema, validate_call
 
 JSON_TEXT_ARGUMENTS = frozenset({"data", "parameters", "input"})
 """Arguments of the phone's tools that are strings holding JSON."""
@@ -140,16 +141,33 @@ def score_step(
         told = text is not None and all(has_fact(text, fact) for fact in facts)
         exact = text is not None and same_wording(expected.content, text)
         fine = text is not None
-        return StepScore(kind, fine, fine, fine, fine, exact, abstained, told)
+        return StepScore(kind, fine, fine, fine, fine, fine, exact, abstained, told)
 
     reply = refuse_depth(reply)
     calls = reply.calls if isinstance(reply, ToolCalls) else ()
     well_formed = isinstance(reply, ToolCalls) and not reply.malformed and not cut
     known = well_formed and (not tools or {call.name for call in calls} <= {tool.name for tool in tools})
     right = known and [call.name for call in calls] == [call.name for call in expected.calls]
-    valid = right and not any(validate_call(call, tools) for call in calls if tools)
+    required = right and not any(validate_call(call, _names_only(tools)) for call in calls if tools)
+    valid = required and not any(validate_call(call, tools) for call in calls if tools)
     exact = valid and same_calls(expected.calls, calls)
-    return StepScore(kind, well_formed, known, right, valid, exact, abstained, False)
+    return StepScore(kind, well_formed, known, right, required, valid, exact, abstained, False)
+
+
+def _names_only(tools: Iterable[Tool]) -> list[Tool]:
+    """The tools with schemas that say which arguments there must and may be, but not of which type.
+
+    A schema that is not valid stays, since no call fits it.
+    """
+    return [tool if check_schema(tool) else replace(tool, parameters=_name_rules(tool.parameters)) for tool in tools]
+
+
+def _name_rules(schema: Mapping[str, JSON]) -> dict[str, JSON]:
+    rules = {key: schema[key] for key in ("required", "dependentRequired") if key in schema}
+    if schema.get("additionalProperties") is False:
+        known = {key: dict.fromkeys(schema.get(key, ()), True) for key in ("properties", "patternProperties")}
+        rules |= {**known, "additionalProperties": False}
+    return rules
 
 
 def called_tool(reply: Reply, tools: Sequence[Tool] = ()) -> str:

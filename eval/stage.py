@@ -1,55 +1,41 @@
-"""`hermes-edge eval`: the held-out conversations through base, tuned model and bundle; then the report."""
+"""`hermes-edge eval`: the same conversations through base, tuned model and bundle; then the report."""
 
 from __future__ import annotations
 
-import os
 import platform
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from core.console import console, progress
 from core.doctor import processor
 from core.errors import UserError
-from core.files import file_hash, value_hash
+from core.files import value_hash
 from core.memory import peak_memory_gb, reset_peak
-from core.models import materialise, resolve_source
 from core.recipe import Recipe
-from core.stages import Run, Stage, code_hash, need_file, need_stage, read_facts, versions
-from data.build import read_conversations
+from core.stages import Run, Stage, code_hash, read_facts, versions
+from eval.cases import cases_suite
 from eval.report import headline_table, write_report
 from eval.results import ModelResult, load_results, save_results
+from eval.subjects import MODELS, Subject, bundle_path, need_model, subject
+from eval.suite import Suite, split_suite
 from eval.trajectory import evaluate
-from hermes import get_dialect
-from runtime.backend import Backend
+from hermes.record import JSON
 
-MODELS = ("base", "tuned", "bundle")
 _CODE = (
     *(f"eval/{name}.py" for name in ("cache", "results", "scoring", "trajectory")),
     *(f"runtime/{name}.py" for name in ("litert_backend", "litert_messages", "shared_prefix", "transformers_backend")),
 )
 """What decides replies and scores; the look of the report does not."""
+_REPLIES = "replies.jsonl"
+_RESULTS = "results.json"
 
 
-@dataclass(frozen=True)
-class _Subject:
-    """One model that can be evaluated."""
+def evaluate_models(recipe: Recipe, run: Run, names: Sequence[str] = (), *, full: bool = False) -> Path:
+    """Evaluate the models `names` on the test split, and write the report over all whose results are up to date.
 
-    name: str
-    label: str
-    weights: str
-    """Hash of what answers."""
-    package: str
-    """The library that runs it."""
-    open: Callable[[], Backend]
-
-
-def evaluate_models(recipe: Recipe, run: Run, names: Sequence[str] = ()) -> Path:
-    """Evaluate the models `names`, and write the report over all whose results are up to date.
-
-    Without names all of `MODELS` are evaluated; what has not been made yet is named and left out.
+    Without names all of `MODELS` are evaluated; what has not been made yet is named and left out. Unless `full`, only
+    the first `evaluation.quick` conversations are asked.
 
     Returns:
         The path of the HTML report.
@@ -57,144 +43,95 @@ def evaluate_models(recipe: Recipe, run: Run, names: Sequence[str] = ()) -> Path
     Raises:
         UserError: a model of `names` has not been made yet; nothing has been evaluated then.
     """
-    test = need_file(run.data / "test.jsonl", "hermes-edge data")
-    need_stage(run.data, "hermes-edge data", {"data": recipe.data.model_dump(), "seed": recipe.seed})
+    return evaluate_suite(split_suite(recipe, run, full), recipe, run, names)
+
+
+def evaluate_cases(
+    recipe: Recipe, run: Run, names: Sequence[str], cases: Path, skills: Path, system: Path | None = None
+) -> Path:
+    """As `evaluate_models`, on a file of cases (see `eval.cases`), with the skills of a folder on offer."""
+    return evaluate_suite(cases_suite(run, cases, skills, system), recipe, run, names)
+
+
+def evaluate_suite(suite: Suite, recipe: Recipe, run: Run, names: Sequence[str] = ()) -> Path:
+    """As `evaluate_models`, for any suite."""
     for name in names:
-        _need_model(name, recipe, run)
+        need_model(name, recipe, run)
     results: dict[str, ModelResult] = {}
     for name in MODELS:
         try:
-            _need_model(name, recipe, run)
+            need_model(name, recipe, run)
         except UserError as error:
             console().print(f"eval: {name} is left out: {error}")
             continue
-        subject = _subject(name, recipe, run)
-        this = _stage(subject, recipe, run, test)
+        model = subject(name, recipe, run)
+        this = _stage(model, suite, recipe)
         if name in (names or MODELS):
-            results[name] = _evaluate(subject, this, recipe, test)
+            results[name] = _evaluate(model, this, suite, recipe)
         elif this.why_stale() is None:
-            results[name] = load_results(this.folder / "results.json")
-    report = run.evaluation / "report"
-    write_report(report, results, _facts(recipe, run, test))
-    _print_table(results)
+            results[name] = load_results(this.folder / _RESULTS)
+    report = suite.folder / "report"
+    write_report(report, results, _facts(suite, recipe, run))
+    _print_table(results, suite.title)
     console().print(f"report: {report / 'report.html'}")
     if "bundle" in results:
-        console().print(f"bundle: {_bundle(recipe, run)}\ncard:   {run.export / 'card.md'}")
+        console().print(f"bundle: {bundle_path(recipe, run)}\ncard:   {run.export / 'card.md'}")
     return report / "report.html"
 
 
-def _need_model(name: str, recipe: Recipe, run: Run) -> None:
-    """Do nothing if the model `name` of this recipe is there; else a UserError says why not."""
-    if name == "base":
-        return
-    made_from = {"training": recipe.training.model_dump(), "model": recipe.model.model_dump(), "seed": recipe.seed}
-    need_stage(run.training, "hermes-edge train", made_from)
-    if name == "bundle":
-        weights = run.training / "merged" / "model.safetensors"
-        model = [file_hash(weights), file_hash(weights.parent / "tokenizer.json")]
-        need_stage(run.export, "hermes-edge export", {"export": recipe.export.model_dump(mode="json"), "model": model})
-
-
-def _bundle(recipe: Recipe, run: Run) -> Path:
-    return run.export / f"{recipe.name}.litertlm"
-
-
-def _subject(name: str, recipe: Recipe, run: Run) -> _Subject:
-    if name == "bundle":
-        bundle = _bundle(recipe, run)
-        return _Subject(name, "bundle", file_hash(bundle), "litert-lm-api", lambda: _litert(recipe, bundle))
-    if name == "tuned":
-        merged = run.training / "merged"
-        weights = file_hash(merged / "model.safetensors")
-        return _Subject(name, "tuned", weights, "transformers", lambda: _transformers(recipe, merged, name))
-    weights = resolve_source(recipe.model)[1]
-    return _Subject(
-        name, "base", weights, "transformers", lambda: _transformers(recipe, materialise(recipe.model), name)
-    )
-
-
-def _transformers(recipe: Recipe, folder: Path, name: str) -> Backend:
-    from runtime.transformers_backend import TransformersBackend
-
-    return TransformersBackend.from_folder(
-        folder,
-        get_dialect(recipe.dialect),
-        batch_size=recipe.evaluation.batch_size,
-        max_new_tokens=recipe.evaluation.max_new_tokens,
-        trust_remote_code=recipe.model.trust_remote_code,
-        name=name,
-    )
-
-
-def _litert(recipe: Recipe, bundle: Path) -> Backend:
-    from runtime.litert_backend import LiteRTBackend
-
-    return LiteRTBackend(bundle, recipe.dialect, recipe.evaluation.max_new_tokens, threads=os.cpu_count())
-
-
-def _stage(subject: _Subject, recipe: Recipe, run: Run, test: Path) -> Stage:
+def _stage(model: Subject, suite: Suite, recipe: Recipe) -> Stage:
     return Stage(
-        run.evaluation / subject.name,
+        suite.folder / model.name,
         {
-            "evaluation": recipe.evaluation.model_dump(),
+            "evaluation": dict(model.settings),
             "dialect": recipe.dialect,
-            "model": subject.weights,
-            "data": file_hash(test),
+            "model": model.weights,
+            "data": suite.data(),
             "code": code_hash("hermes", *_CODE),
-            "versions": versions(subject.package),
+            "versions": versions(model.package),
         },
     )
 
 
-def _evaluate(subject: _Subject, this: Stage, recipe: Recipe, test: Path) -> ModelResult:
+def _evaluate(model: Subject, this: Stage, suite: Suite, recipe: Recipe) -> ModelResult:
     """The results of one model; replies of an interrupted evaluation are kept and not asked for again."""
-    target = this.folder / "results.json"
+    target = this.folder / _RESULTS
     stale = this.why_stale()
     if stale is None:
-        console().print(f"eval: {subject.name}: up to date")
+        console().print(f"eval: {model.name}: up to date")
         return load_results(target)
-    console().print(f"eval: {subject.name}: {stale}")
+    console().print(f"eval: {model.name}: {stale}")
     this.begin()
     reset_peak()
     started = time.monotonic()
-    conversations = read_conversations(test)
-    with _opened(subject) as backend, progress(f"eval {subject.name}") as advance:
+    with model.opened() as backend, progress(f"eval {model.name}") as advance:
         cases = evaluate(
             backend,
-            conversations,
+            suite.conversations,
             recipe.dialect,
             lambda known, total: advance(known, total, ""),
-            cache=this.folder / "replies.jsonl",
+            cache=this.folder / _REPLIES,
+            others=[folder / model.name / _REPLIES for folder in suite.others],
             fingerprint=value_hash({name: this.inputs[name] for name in ("evaluation", "model", "code", "versions")}),
         )
     seconds = round(time.monotonic() - started, 1)
-    result = ModelResult(subject.name, subject.label, cases, {"weights": subject.weights, "seconds": seconds})
+    meta = {"weights": model.weights, **model.settings, "seconds": seconds}
+    result = ModelResult(model.name, model.label, cases, meta)
     save_results(target, result)
     this.finish([target], seconds=seconds, peak_memory_gb=peak_memory_gb())
     return result
 
 
-@contextmanager
-def _opened(subject: _Subject) -> Iterator[Backend]:
-    backend = subject.open()
-    try:
-        yield backend
-    finally:
-        close = getattr(backend, "close", None)
-        if close is not None:
-            close()
-
-
-def _facts(recipe: Recipe, run: Run, test: Path) -> dict[str, object]:
+def _facts(suite: Suite, recipe: Recipe, run: Run) -> dict[str, JSON]:
     """What ran on what; stage times and peaks come from the stages' own records."""
     stages = {"training": run.training, "export": run.export}
-    stages |= {f"evaluation of {name}": run.evaluation / name for name in MODELS}
+    stages |= {f"evaluation of {name}": suite.folder / name for name in MODELS}
     return {
         "recipe": recipe.name,
         "seed": recipe.seed,
         "source": recipe.model.source,
         "dialect": recipe.dialect,
-        "test conversations": {"file": test.name, "sha256": file_hash(test)},
+        **suite.facts,
         "processor": processor(),
         "python": platform.python_version(),
         "versions": versions("torch", "transformers", "peft", "litert-torch", "litert-lm-api"),
@@ -202,12 +139,12 @@ def _facts(recipe: Recipe, run: Run, test: Path) -> dict[str, object]:
     }
 
 
-def _print_table(results: dict[str, ModelResult]) -> None:
+def _print_table(results: Mapping[str, ModelResult], title: str) -> None:
     from rich.table import Table
     from rich.text import Text
 
     header, *rows = headline_table(results)
-    table = Table(*header, title="held-out conversations, greedy; 95% intervals")
+    table = Table(*header, title=f"{title}, greedy; 95% intervals")
     for row in rows:
         table.add_row(*(Text(cell) for cell in row))
     console().print(table)

@@ -121,6 +121,7 @@ FUNNEL: tuple[tuple[str, str], ...] = (
     ("well_formed", "Well-formed"),
     ("known_tool", "Known tool"),
     ("right_tool", "Right tool"),
+    ("required_arguments", "Required arguments"),
     ("valid_arguments", "Valid arguments"),
     ("exact", "Exact call"),
 )

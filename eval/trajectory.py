@@ -1,8 +1,9 @@
 """Run a model through recorded conversations, turn by turn, and score every reply.
 
-Conversations go in step where a backend decodes many at once, else one after the other. After a right reply the history
-goes on with the model's own words, after a wrong one with the record's, and in both cases with the
-record's tool results: later turns are measured even where an earlier one failed.
+Where a backend decodes many at once, conversations with the same system turn and tools go in step, group by group;
+else one goes after the other. After a right reply the history goes on with the model's own words, after a wrong one
+with the record's, and in both cases with the record's tool results: later turns are measured even where an earlier
+one failed.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from core.files import value_hash
 from eval.cache import ReplyCache
 from eval.results import NO_CALL, CaseResult, StepResult
 from eval.scoring import called_tool, refuse_depth, score_step, step_kind
-from hermes import Conversation, Dialect, Malformed, Message, ToolCalls, get_dialect, text_of
+from hermes import Conversation, Dialect, Malformed, Message, ToolCalls, dumps, get_dialect, text_of
 from runtime.backend import Backend, Completion
 
 OnProgress = Callable[[int, int], None]
@@ -30,17 +31,20 @@ def evaluate(
     on_progress: OnProgress | None = None,
     *,
     cache: Path | None = None,
+    others: Sequence[Path] = (),
     fingerprint: str = "",
 ) -> list[CaseResult]:
     """Ask for every assistant turn of every conversation, and score the replies.
 
     Args:
         backend: The model.
-        conversations: Records with distinct ids; `notes["facts"]` are what the final answer must contain.
+        conversations: Records with distinct ids; `notes["facts"]` are what the final answer must contain,
+            `notes["held_out"]` marks a skill that training never saw.
         dialect_name: How the model writes calls.
         on_progress: Told after each reply.
         cache: A JSON Lines file of replies that are already known; a run that is started again asks only for
             the others. Replies are found by the text of their prompt.
+        others: More such files, which are only read.
         fingerprint: What else decides a reply (the weights' hash, the token limit): others' replies are not used.
 
     Raises:
@@ -57,8 +61,8 @@ def evaluate(
         if on_progress is not None:
             on_progress(known, total)
 
-    with ReplyCache(cache) as replies:
-        for together in [runs] if backend.batched else [[run] for run in runs]:
+    with ReplyCache(cache, others) as replies:
+        for together in _groups(runs) if backend.batched else [[run] for run in runs]:
             step = 0
             while active := [run for run in together if step < len(run.turns)]:
                 prompts = [run.prompt() for run in active]
@@ -68,6 +72,18 @@ def evaluate(
                     run.take(completion)
                 step += 1
     return [run.result() for run in runs]
+
+
+def _groups(runs: Sequence[_Run]) -> list[list[_Run]]:
+    """Runs by what their prompts begin with; those that share it with no other make up the last group.
+
+    All steps of a group come before the next one, so that a backend can keep the group's prefix.
+    """
+    groups: dict[str, list[_Run]] = {}
+    for run in runs:
+        groups.setdefault(run.opening(), []).append(run)
+    alone = [run for group in groups.values() if len(group) == 1 for run in group]
+    return [group for group in groups.values() if len(group) > 1] + ([alone] if alone else [])
 
 
 def _ask(
@@ -116,7 +132,13 @@ class _Run:
         turns = [index for index, message in enumerate(conversation.messages) if message.role == "assistant"]
         return cls(conversation, dialect, turns, list(conversation.messages[: turns[0] if turns else 0]))
 
+    def opening(self) -> str:
+        """What conversations of one group have in common: the system turn and the tools."""
+        system = [message.content for message in self.conversation.messages[:1] if message.role == "system"]
+        return dumps([system, [tool.to_function() for tool in self.conversation.tools]])
+
     def prompt(self) -> Conversation:
+        """The conversation up to the next assistant turn."""
         return Conversation(tuple(self.history), self.conversation.tools, id=self.conversation.id)
 
     def take(self, completion: Completion) -> None:
@@ -126,7 +148,9 @@ class _Run:
         expected = record[turn]
         kind = step_kind(expected, record[:turn])
         last = len(self.steps) + 1 == len(self.turns)
-        facts = self.conversation.notes.get("facts", ()) if kind == "answer" and last else ()
+        # Another request may follow the answer.
+        answered = all(record[later].calls for later in self.turns[len(self.steps) + 1 :])
+        facts = self.conversation.notes.get("facts", ()) if kind == "answer" and answered else ()
         reply = refuse_depth(self.dialect.parse(completion.text, tools, finish_reason=completion.finish_reason))
         cut = completion.finish_reason == "length"
         score = score_step(expected, reply, kind=kind, tools=tools, facts=facts, cut=cut)
@@ -156,6 +180,7 @@ class _Run:
             kind="none" if abstains else "call",
             skill=str(notes.get("skill") or ""),
             steps=tuple(self.steps),
+            held_out=notes.get("held_out") is True,
         )
 
 

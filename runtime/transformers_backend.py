@@ -1,7 +1,8 @@
 """Greedy decoding of many conversations with transformers, on a CPU.
 
-Prompts are grouped by their system turn, whose keys and values are computed once; the rest is padded on the
-left and decoded together. The answers equal those of `model.generate`, one conversation at a time.
+Prompts are grouped by their system turn, whose keys and values are computed once and kept until another one comes;
+the rest is padded on the left and decoded together. The answers equal those of `model.generate`, one conversation
+at a time.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ class TransformersBackend:
         max_new_tokens: int = 160,
         name: str = "transformers",
     ) -> None:
-        """Wrap a loaded model and its fast tokenizer; both stay the caller's.
+        """Wrap a loaded model and its fast tokenizer; both stay the caller's, but the weights must not change.
 
         Raises:
             UserError: the tokenizer has no single token for the dialect's end-of-turn mark.
@@ -55,6 +56,8 @@ class TransformersBackend:
         if len(stop) != 1:
             raise UserError(f"{name}: the tokenizer has no single token for {self.dialect.stop!r}, which ends a reply")
         self._stops = {stop[0], tokenizer.eos_token_id} - {None}
+        self._kept: tuple[Prefix, PrefixLayers] | None = None
+        """The last prefix, with its keys and values: whoever asks step by step shares it again."""
 
     @classmethod
     def from_folder(
@@ -64,16 +67,14 @@ class TransformersBackend:
         *,
         batch_size: int = 10,
         max_new_tokens: int = 160,
-        precision: Literal["float32", "bfloat16"] = "float32",
+        precision: Literal["auto", "bfloat16", "float32"] = "float32",
         trust_remote_code: bool = False,
         name: str | None = None,
     ) -> TransformersBackend:
         """Load a folder in Hugging Face layout: safetensors weights, its own code only if that is trusted."""
-        import torch
+        from core.models import choose_dtype, load_model, load_tokenizer
 
-        from core.models import load_model, load_tokenizer
-
-        model = load_model(folder, getattr(torch, precision), trust_remote_code)
+        model = load_model(folder, choose_dtype(precision), trust_remote_code)
         tokenizer = load_tokenizer(folder, trust_remote_code)
         shown = name or folder.name
         return cls(model, tokenizer, dialect, batch_size=batch_size, max_new_tokens=max_new_tokens, name=shown)
@@ -111,7 +112,8 @@ class TransformersBackend:
     def _groups(self, conversations: Sequence[Conversation]) -> dict[Prefix, dict[int, Ids]]:
         """Prompts by the prefix they share: prefix → index of the conversation → the token ids after the prefix.
 
-        Prompts with the same system turn share it. Those left alone share whatever they begin with.
+        Prompts with the same system turn share it, one alone too if its prefix is the one that is kept. Those left
+        alone share whatever they begin with.
         """
         from runtime.shared_prefix import can_share
 
@@ -121,17 +123,21 @@ class TransformersBackend:
         groups: dict[Prefix, dict[int, Ids]] = {}
         for index, (ids, length) in enumerate(prompts):
             groups.setdefault(tuple(ids[:length]), {})[index] = ids[length:]
+        kept = self._kept[0] if self._kept else None
+        shared = {prefix: rows for prefix, rows in groups.items() if len(rows) > 1 or prefix == kept}
         lonely = {
-            index: [*prefix, *ids] for prefix, rows in groups.items() if len(rows) == 1 for index, ids in rows.items()
+            index: [*prefix, *ids]
+            for prefix, rows in groups.items()
+            if prefix not in shared
+            for index, ids in rows.items()
         }
-        groups = {prefix: rows for prefix, rows in groups.items() if len(rows) > 1}
         if lonely:
             first, last = min(lonely.values()), max(lonely.values())
             length = _common_length(first, last) if len(lonely) > 1 else 0
             length = min([length, *(len(ids) - 1 for ids in lonely.values())])
-            rows = groups.setdefault(tuple(first[:length]), {})
+            rows = shared.setdefault(tuple(first[:length]), {})
             rows.update({index: ids[length:] for index, ids in lonely.items()})
-        return groups
+        return shared
 
     def _prompts(self, conversations: Sequence[Conversation]) -> list[tuple[Ids, int]]:
         """Each prompt's token ids, and how many of them are its system turn; at least one id is not."""
@@ -157,13 +163,15 @@ class TransformersBackend:
         return ids
 
     def _prefix_layers(self, prefix: Prefix) -> PrefixLayers:
-        """Keys and values of `prefix`, one row."""
+        """Keys and values of `prefix`, one row: those that are kept, or computed and kept in their place."""
         import torch
         from transformers import DynamicCache
 
-        cache = DynamicCache(config=self.model.config)
-        self.model(input_ids=torch.tensor([prefix]), past_key_values=cache, use_cache=True, logits_to_keep=1)
-        return [(layer.keys, layer.values) for layer in cache.layers]
+        if self._kept is None or self._kept[0] != prefix:
+            cache = DynamicCache(config=self.model.config)
+            self.model(input_ids=torch.tensor([prefix]), past_key_values=cache, use_cache=True, logits_to_keep=1)
+            self._kept = prefix, [(layer.keys, layer.values) for layer in cache.layers]
+        return self._kept[1]
 
     def _decode(
         self, batch: Sequence[tuple[int, Ids]], offset: int, prefix: PrefixLayers | None, spent: float

@@ -2,152 +2,19 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import replace
+import subprocess
+import sys
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
 import pytest
+from eval_samples import HOSTILE, call, none, results, unseen, with_held_out
 
-from core.errors import UserError
-from eval.comparison import agreement, newcombe_paired, paired
 from eval.page import fence, flat, interval, percent, points, probability, visible
 from eval.report import build_report, headline_table, write_report
-from eval.results import NO_CALL, CaseResult, ModelResult, StepKind, StepResult, StepScore
-from eval.statistics import METRICS, Estimate, abstention, by_skill, confusion, funnel, latency, proportion, summarise
-from hermes import ToolCall
-
-BY_KEY = {metric.key: metric for metric in METRICS}
-WORDS = {"load": "load_skill", "run": "run_js"}
-
-
-def step(kind: StepKind, passed: int = 5, raw: str = "", expected: str = "", seconds: float = 1.0) -> StepResult:
-    """A reply that passes the first `passed` stages; a text with none is a call where none was due."""
-    right = passed == 5
-    text = kind in ("answer", "abstain")
-    facts = kind == "answer" and right
-    score = StepScore(kind, passed > 0, passed > 1, passed > 2, passed > 3, right, passed > 0 if text else False, facts)
-    due = WORDS.get(kind, NO_CALL)
-    called = due if (passed > 0 if text else passed > 2) else "malformed"
-    calls = (ToolCall(due, {"data": raw or "right"}),) if not text and passed > 0 else ()
-    return StepResult(score, expected or kind, due, raw or f"{kind} {passed}", called, calls, "stop", seconds)
-
-
-def call(identity: str, load: int = 5, run: int = 5, answer: int = 5, skill: str = "a") -> CaseResult:
-    return CaseResult(identity, "call", skill, (step("load", load), step("run", run), step("answer", answer)))
-
-
-def none(identity: str, passed: int = 5) -> CaseResult:
-    return CaseResult(identity, "none", "", (step("abstain", passed),))
-
-
-def test_wilson_interval() -> None:
-    share = proportion(8, 10)
-    assert share.share == 0.8
-    assert (share.low, share.high) == pytest.approx((0.4901625, 0.9433178), abs=1e-6)
-    assert proportion(0, 10).low == pytest.approx(0.0)
-    assert proportion(0, 0).share is None
-
-
-@pytest.mark.parametrize(
-    ("table", "expected"),
-    [
-        ((36, 12, 2, 0), (0.2, 0.0569, 0.3404)),
-        ((0, 0, 0, 30), (0.0, -0.1135, 0.1135)),
-        ((30, 0, 0, 0), (0.0, -0.1135, 0.1135)),
-    ],
-)
-def test_newcombe_interval(table: tuple[int, int, int, int], expected: tuple[float, float, float]) -> None:
-    """The first table is the published example; in the others one share is 30 of 30, with 0.8865 as its limit."""
-    assert newcombe_paired(*table) == pytest.approx(expected, abs=6e-5)
-
-
-def test_metrics_count_conversations() -> None:
-    cases = [call("1"), call("2", run=4), call("3", load=0, answer=1), none("4"), none("5", 0), none("6", 1)]
-    found = {key: (summarise(cases, metric).k, summarise(cases, metric).n) for key, metric in BY_KEY.items()}
-    assert found == {
-        "well_formed": (2, 3),
-        "right_tool": (2, 3),
-        "load_exact": (2, 3),
-        "run_exact": (2, 3),
-        "answer_facts": (2, 3),
-        "abstained": (2, 3),
-        "trajectory": (2, 6),
-    }
-
-
-def test_funnel_counts_replies() -> None:
-    cases = [call("1"), call("2", run=4), call("3", load=0, run=2), none("4", 0)]
-    assert [each.k for each in funnel(cases).values()] == [5, 5, 4, 4, 3]
-    assert {each.n for each in funnel(cases).values()} == {6}
-    assert funnel([none("1")]) == {}
-
-
-def test_a_model_that_never_calls_has_full_recall_and_a_low_f1() -> None:
-    silent = StepScore("load", False, False, False, False, False, True, False)
-    cases = [CaseResult(str(i), "call", "a", (replace(step("load", 0), score=silent),)) for i in range(8)]
-    found = abstention([*cases, none("x"), none("y", 1)])
-    assert (found.recall.k, found.recall.n) == (2, 2)
-    assert (found.false_abstention.k, found.false_abstention.n) == (8, 8)
-    assert (found.wording.k, found.wording.n) == (1, 2)
-    assert found.precision == pytest.approx(0.2)
-    assert found.f1.share == pytest.approx(1 / 3)
-    star = proportion(2, 10)
-    assert star.low is not None
-    assert found.f1.low == pytest.approx(2 * star.low / (1 + star.low))
-
-
-def test_abstention_without_cases_claims_nothing() -> None:
-    found = abstention([call("1")])
-    assert found.f1 == Estimate(None, None, None)
-    assert (found.precision, found.recall.share) == (None, None)
-
-
-def test_paired_comparison() -> None:
-    a = ModelResult("a", "A", [call("1"), call("2", run=4), call("3", run=4), call("4", run=4), none("5"), call("6")])
-    b = ModelResult("b", "B", [call("4"), call("3"), call("2"), call("1", run=0), none("5"), call("7")])
-    found = paired(a, b, BY_KEY["run_exact"])
-    assert (found.both, found.only_a, found.only_b, found.neither) == (0, 1, 3, 0)
-    assert found.difference == pytest.approx(0.5)
-    assert found.p_value == pytest.approx(0.625)
-    nothing = paired(a, ModelResult("c", "C", [none("5")]), BY_KEY["run_exact"])
-    assert (nothing.both, nothing.difference, nothing.p_value) == (0, None, None)
-
-
-def test_models_measured_on_different_data_are_not_compared() -> None:
-    other = CaseResult("1", "none", "", (step("abstain", expected="other"),))
-    with pytest.raises(UserError, match="different data: '1'"):
-        paired(ModelResult("a", "A", [none("1")]), ModelResult("b", "B", [other]), BY_KEY["trajectory"])
-
-
-def test_agreement_has_three_levels() -> None:
-    one = replace(step("answer"), raw="It is 3.")
-    two = replace(step("answer"), raw="That makes 3.")
-    cases_a = [call("1"), CaseResult("2", "call", "a", (one,)), call("3", run=4), call("4", run=4)]
-    other_run = replace(step("run", 4), calls=(ToolCall("run_js", {"data": "other"}),))
-    cases_b = [
-        call("1"),
-        CaseResult("2", "call", "a", (two,)),
-        call("3"),
-        CaseResult("4", "call", "a", (step("load"), other_run, step("answer"))),
-    ]
-    found = agreement(ModelResult("a", "A", cases_a), ModelResult("b", "B", cases_b))
-    assert (found.text.k, found.action.k, found.verdict.k) == (2, 2, 3)
-    assert [(each.case, each.step) for each in found.differences] == [("3", 2), ("4", 2)]
-
-
-def test_skills_latency_and_confusion() -> None:
-    cases = [call("1", skill="b"), call("2", skill="a", run=4), none("3", 0)]
-    assert {skill: (each.k, each.n) for skill, each in by_skill(cases, BY_KEY["run_exact"]).items()} == {
-        "a": (0, 1),
-        "b": (1, 1),
-    }
-    assert confusion(cases)["no call"] == {"malformed": 1, "no call": 2}
-    timed = [CaseResult(str(i), "none", "", (step("abstain", seconds=float(i)),)) for i in range(1, 11)]
-    pace = latency(timed)
-    assert pace is not None
-    assert (pace.replies, pace.median, pace.ninetieth) == (10, 5.5, 9.0)
-    assert latency([]) is None
+from eval.results import ModelResult, save_results
+from eval.statistics import METRICS
 
 
 def test_figures_as_text() -> None:
@@ -170,22 +37,6 @@ def test_figures_as_text() -> None:
     }
 
 
-HOSTILE = "</pre><script>alert(1)</script>\n````\n# Title\n<img src=x onerror=alert(2)> {{ 7 * 7 }} &amp; | \x1b"
-
-
-def results() -> dict[str, ModelResult]:
-    base = [call(f"c{i}", load=0, run=i % 5, answer=1) for i in range(6)] + [none("n0"), none("n1", 0)]
-    hostile = CaseResult(
-        HOSTILE, "call", f"{HOSTILE} $x^$", (step("load"), step("run", 0, raw=HOSTILE), step("answer"))
-    )
-    tuned = [call(f"c{i}") for i in range(6)] + [none("n0"), none("n1")]
-    return {
-        "base": ModelResult("base", "Base", [*base, hostile], {"weights": HOSTILE}),
-        "tuned": ModelResult("tuned", "Tuned $\\frac{$", [*tuned, hostile]),
-        "bundle": ModelResult("bundle", f"Bundle {HOSTILE}", [*tuned[:5], call("c5", run=4), *tuned[6:]]),
-    }
-
-
 class Page(HTMLParser):
     """Collects what a browser would see as elements."""
 
@@ -205,8 +56,16 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def test_what_a_model_wrote_cannot_become_a_part_of_the_page(folder: Path) -> None:
-    text = (folder / "report.html").read_text()
+@pytest.fixture(params=["folder", "held_out_folder"])
+def either(request: pytest.FixtureRequest) -> Path:
+    """A report without held-out skills, and one with them."""
+    path = request.getfixturevalue(request.param)
+    assert isinstance(path, Path)
+    return path
+
+
+def test_what_a_model_wrote_cannot_become_a_part_of_the_page(either: Path) -> None:
+    text = (either / "report.html").read_text()
     page = Page(text)
     names = {tag for tag, _ in page.tags}
     assert not names & {"script", "img", "iframe", "link", "object"}
@@ -215,24 +74,23 @@ def test_what_a_model_wrote_cannot_become_a_part_of_the_page(folder: Path) -> No
     assert "{{ 7 * 7 }}" in text
 
 
-def test_the_page_needs_nothing_from_elsewhere(folder: Path) -> None:
-    page = Page((folder / "report.html").read_text())
+def test_the_page_needs_nothing_from_elsewhere(either: Path) -> None:
+    page = Page((either / "report.html").read_text())
     references = [value for _, attributes in page.tags for name, value in attributes.items() if "href" in name]
     references += [attributes["src"] for _, attributes in page.tags if "src" in attributes]
     assert all(reference.startswith("#") for reference in references)
-    assert "@import" not in (folder / "report.html").read_text()
-    assert [tag for tag, _ in page.tags].count("svg") == 3
+    assert "@import" not in (either / "report.html").read_text()
 
 
-def test_clip_paths_and_ids_of_the_charts_do_not_clash(folder: Path) -> None:
-    text = (folder / "report.html").read_text()
+def test_clip_paths_and_ids_of_the_charts_do_not_clash(either: Path) -> None:
+    text = (either / "report.html").read_text()
     ids = re.findall(r'\bid="([^"]+)"', text)
     assert len(ids) == len(set(ids))
     assert set(re.findall(r"url\(#([^)]+)\)", text)) <= set(ids)
 
 
-def test_markdown_fences_hold(folder: Path) -> None:
-    text = (folder / "report.md").read_text()
+def test_markdown_fences_hold(either: Path) -> None:
+    text = (either / "report.md").read_text()
     assert "`````text\n" in text
     outside = re.sub(r"(`{3,})text\n.*?\n\1(?=\n)", "", text, flags=re.S)
     assert "<script" not in re.sub(r"\\<", "", outside)
@@ -256,6 +114,79 @@ def test_the_json_report_says_the_same(folder: Path) -> None:
     assert len(report["agreements"]) == 1
     assert report["models"][0]["wrong"] == 8
     assert report["models"][0]["examples"][0]["why"] == "no well-formed call"
+    assert report["models"][2]["examples"][-1]["why"] == "arguments not valid"
+
+
+def test_the_funnel_is_in_every_file(folder: Path) -> None:
+    model = json.loads((folder / "report.json").read_text())["models"][1]
+    assert model["funnel"]["Required arguments"] == {"k": 13, "n": 14}
+    assert re.search(r"\| Required arguments \| \d+/\d+ \| 13/14 \| 12/12 \|", (folder / "report.md").read_text())
+    assert "Required arguments" in (folder / "report.html").read_text()
+
+
+def test_why_a_call_is_wrong() -> None:
+    cases = [call(str(passed), run=passed) for passed in range(6)]
+    model = build_report({"tuned": ModelResult("tuned", "Tuned", cases)}, {})["models"][0]
+    assert [example["why"] for example in model["examples"]] == [
+        "no well-formed call",
+        "unknown tool",
+        "wrong tool",
+        "an argument is missing or one too many",
+        "arguments not valid",
+        "other arguments",
+    ]
+
+
+@pytest.fixture(scope="module")
+def held_out_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("held-out")
+    write_report(path, with_held_out(), {"cpu": "x", "versions": {"torch": HOSTILE}})
+    return path
+
+
+def test_figures_of_held_out_skills_stand_by_themselves(held_out_folder: Path, folder: Path) -> None:
+    def without_groups(report: dict[str, Any]) -> dict[str, Any]:
+        models = [{**model, "held_out": None, "latency": None} for model in report["models"]]
+        return {**report, "models": models, "comparisons": [each["metrics"] for each in report["comparisons"]]}
+
+    report, plain = (json.loads((each / "report.json").read_text()) for each in (held_out_folder, folder))
+    alike, other = without_groups(report), without_groups(plain)
+    del alike["agreements"], other["agreements"]
+    assert alike == other
+    held_out = report["models"][1]["held_out"]
+    assert held_out["conversations"] == 7
+    assert {key: (each["k"], each["n"]) for key, each in held_out["metrics"].items()} == {
+        "well_formed": (6, 7),
+        "right_tool": (6, 7),
+        "load_exact": (7, 7),
+        "run_exact": (5, 7),
+        "answer_facts": (7, 7),
+        "abstained": (0, 0),
+        "trajectory": (5, 7),
+    }
+    assert {skill: each["k"] for skill, each in held_out["skills"]["run_exact"].items()} == {"y": 3, "z": 2, HOSTILE: 0}
+    assert held_out["funnel"]["Exact call"] == {"k": 12, "n": 14}
+    comparison = report["comparisons"][0]["held_out"]
+    assert {key: each["only_b"] for key, each in comparison.items()} == {
+        "load_exact": 6,
+        "run_exact": 5,
+        "trajectory": 5,
+    }
+    assert plain["comparisons"][0]["held_out"] == {}
+    assert report["agreements"][0]["action"]["n"] == plain["agreements"][0]["action"]["n"] + 7
+
+
+def test_the_table_and_the_pages_show_held_out_skills_where_there_are_any(held_out_folder: Path, folder: Path) -> None:
+    rows = {row[0]: row[1:] for row in headline_table(with_held_out())}
+    assert rows["Held-out skills: exact load_skill"][0] == "1/7 = 14.3% (2.6 – 51.3)"
+    assert "Held-out skills: exact run call" in rows and "Held-out skills: whole conversation" in rows
+    assert "Held-out skills: abstention, F1" not in rows
+    assert not [row for row in headline_table(results()) if row[0].startswith("Held-out")]
+    title = "Skills that training never saw"
+    for name in ("report.md", "report.html"):
+        assert title in (held_out_folder / name).read_text() and title not in (folder / name).read_text()
+    assert "| y | 0/3 | 3/3 | 3/3 |" in (held_out_folder / "report.md").read_text()
+    assert [tag for tag, _ in Page((held_out_folder / "report.html").read_text()).tags].count("svg") == 5
 
 
 @pytest.mark.parametrize("names", [["base"], ["tuned"], ["base", "tuned"], ["tuned", "bundle"]])
@@ -272,3 +203,33 @@ def test_a_model_without_abstentions_or_cases(tmp_path: Path) -> None:
     chosen = {"base": ModelResult("base", "Base", []), "tuned": ModelResult("tuned", "Tuned", [call("1")])}
     write_report(tmp_path, chosen, {})
     assert headline_table(chosen)[1][1:] == ["–", "1/1 = 100.0% (20.7 – 100.0)"]
+
+
+def test_the_spread_over_seeds(tmp_path: Path) -> None:
+    right = {"runs-0": 4, "runs-1": 3, "runs-2": 2}
+    for folder, count in right.items():
+        cases = [call(str(n), run=6 if n < count else 5) for n in range(4)] + [unseen("h"), none("n")]
+        for place, some in (("evaluation", cases), ("evaluation-full", cases[:1])):
+            result = ModelResult("tuned", "tuned", some)
+            save_results(tmp_path / folder / "x" / place / "tuned" / "results.json", result)
+    save_results(tmp_path / "runs-0/x/evaluation/bundle/results.json", ModelResult("bundle", "bundle", [call("1")]))
+    script = Path(__file__).parent.parent / "benchmarks" / "seeds.py"
+
+    def printed(*more: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, script, *(tmp_path / folder / "x" for folder in right), *more]
+        return subprocess.run(command, capture_output=True, text=True, check=False)
+
+    quick = printed()
+    lines = quick.stdout.splitlines()
+    assert lines[0] == "| model | figure | runs | mean | min | max | standard deviation |"
+    assert "| tuned | Exact run call | 3 | 75.0% | 50.0% | 100.0% | 25.0% |" in lines
+    assert "| tuned | Abstention, F1 | 3 | 100.0% | 100.0% | 100.0% | 0.0% |" in lines
+    assert "| tuned | Held-out skills: exact run call | 3 | 100.0% | 100.0% | 100.0% | 0.0% |" in lines
+    assert "| bundle | Exact run call | 1 | 100.0% | 100.0% | 100.0% | – |" in lines
+    assert "runs-1/x/evaluation/bundle/results.json: not there" in quick.stderr
+    full = printed("--full").stdout.splitlines()
+    assert "| tuned | Exact run call | 3 | 100.0% | 100.0% | 100.0% | 0.0% |" in full
+    assert not [line for line in full if "bundle" in line or "Held-out" in line]
+    (tmp_path / "runs-2/x/evaluation/tuned/results.json").write_text("{}")
+    broken = printed()
+    assert broken.returncode == 1 and "run the evaluation again" in broken.stderr

@@ -18,7 +18,8 @@ from eval.scoring import (
     score_step,
     step_kind,
 )
-from hermes import Final, Malformed, Message, Reply, ToolCall, ToolCalls, get_dialect
+from eval.statistics import FUNNEL
+from hermes import Final, Malformed, Message, Reply, Tool, ToolCall, ToolCalls, get_dialect
 from hermes.gallery_tools import GALLERY_TOOLS, NO_SKILL_ANSWER
 
 LOAD = ToolCall("load_skill", {"skill_name": "unit-converter"})
@@ -144,18 +145,18 @@ def test_step_kinds() -> None:
 
 UNKNOWN = ToolCall("fly", {})
 WRONG_TOOL = ToolCall("run_intent", {"intent": "x", "parameters": "{}"})
-NOT_VALID = ToolCall("run_js", {"skill_name": "unit-converter"})
+INCOMPLETE = ToolCall("run_js", {"skill_name": "unit-converter"})
 OTHER = run_js("{}")
 
 
 @pytest.mark.parametrize(
     ("reply", "cut", "passed"),
     [
-        (ToolCalls((run_js('{"from": "km", "value": 5}'),), "Let me see."), False, 5),
+        (ToolCalls((run_js('{"from": "km", "value": 5}'),), "Let me see."), False, 6),
         (ToolCalls((RUN,)), True, 0),
-        (ToolCalls((OTHER,)), False, 4),
-        (ToolCalls((NOT_VALID,)), False, 3),
-        (ToolCalls((run_js({"value": 5}),)), False, 3),
+        (ToolCalls((OTHER,)), False, 5),
+        (ToolCalls((run_js({"value": 5}),)), False, 4),
+        (ToolCalls((INCOMPLETE,)), False, 3),
         (ToolCalls((WRONG_TOOL,)), False, 2),
         (ToolCalls((RUN, RUN)), False, 2),
         (ToolCalls((UNKNOWN,)), False, 1),
@@ -167,11 +168,47 @@ OTHER = run_js("{}")
 )
 def test_funnel_of_a_call(reply: Reply, cut: bool, passed: int) -> None:
     score = score_step(Message("assistant", calls=(RUN,)), reply, tools=GALLERY_TOOLS, cut=cut)
-    stages = [score.well_formed, score.known_tool, score.right_tool, score.valid_arguments, score.exact]
-    assert stages == [True] * passed + [False] * (5 - passed)
+    stages = [getattr(score, name) for name, _ in FUNNEL]
+    assert stages == [True] * passed + [False] * (6 - passed)
     assert score.kind == "run"
-    assert score.right is (passed == 5)
+    assert score.right is (passed == 6)
     assert score.abstained is isinstance(reply, Final)
+
+
+TRIP = {"type": "object", "properties": {"to": {"type": "string"}, "days": {"type": "integer"}}, "required": ["to"]}
+
+
+@pytest.mark.parametrize(
+    ("schema", "arguments", "required", "valid"),
+    [
+        ({}, {"to": "Oslo"}, True, True),
+        ({}, {"to": "Oslo", "days": "three"}, True, False),
+        ({}, {"to": 3}, True, False),
+        ({}, {"days": 3}, False, False),
+        ({}, {"to": "Oslo", "by": "train"}, True, True),
+        ({"additionalProperties": False}, {"to": "Oslo", "days": 3}, True, True),
+        ({"additionalProperties": False}, {"to": "Oslo", "by": "train"}, False, False),
+        ({"additionalProperties": False}, {"to": 3}, True, False),
+        (
+            {"additionalProperties": False, "patternProperties": {"^x-": {"type": "string"}}},
+            {"to": "", "x-a": 1},
+            True,
+            False,
+        ),
+        ({"additionalProperties": {"type": "string"}}, {"to": "Oslo", "by": 3}, True, False),
+        ({"dependentRequired": {"days": ["month"]}}, {"to": "Oslo", "days": 3}, False, False),
+        ({"required": "to"}, {"to": "Oslo"}, False, False),
+        ({"properties": {"to": {"$ref": "elsewhere"}}}, {"to": "Oslo"}, True, False),
+    ],
+)
+def test_a_missing_argument_and_a_wrong_type_are_told_apart(
+    schema: dict[str, Any], arguments: dict[str, Any], required: bool, valid: bool
+) -> None:
+    tool = Tool("travel", "Go.", TRIP | schema)
+    expected = Message("assistant", calls=(ToolCall("travel", {"to": "Bergen"}),))
+    score = score_step(expected, ToolCalls((ToolCall("travel", arguments),)), tools=[tool])
+    assert score.right_tool
+    assert (score.required_arguments, score.valid_arguments, score.exact) == (required, valid, False)
 
 
 @pytest.mark.parametrize(

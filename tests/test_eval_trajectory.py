@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from core.errors import UserError
 from eval.results import ModelResult, load_results, save_results
 from eval.trajectory import evaluate
-from hermes import Conversation, Message, ToolCall, get_dialect
+from hermes import Conversation, Message, Tool, ToolCall, get_dialect
 from hermes.gallery_tools import GALLERY_TOOLS, NO_SKILL_ANSWER
 from runtime.backend import Completion, OnDone
 
@@ -93,12 +94,45 @@ def test_a_backend_that_answers_one_at_a_time_is_asked_conversation_by_conversat
     assert call.trajectory and none.trajectory
 
 
-def test_all_conversations_go_in_step() -> None:
+def test_conversations_with_the_same_system_turn_and_tools_go_in_step() -> None:
     backend = Scripted()
     evaluate(backend, [CALL, NONE], "hermes")
     assert [conversation.id for conversation in backend.asked] == ["call", "none", "call", "call"]
     assert all(conversation.messages[-1].role in ("user", "tool") for conversation in backend.asked)
     assert all(conversation.tools == GALLERY_TOOLS for conversation in backend.asked)
+
+
+def copied(record: Conversation, identity: str, system: str, tools: tuple[Tool, ...] = GALLERY_TOOLS) -> Conversation:
+    messages = (Message("system", system), *record.messages[1:])
+    return replace(record, messages=messages, tools=tools, id=identity)
+
+
+def test_all_steps_of_a_group_come_before_the_next_and_results_keep_their_order() -> None:
+    records = [
+        copied(CALL, "a1", "A"),
+        copied(NONE, "b1", "B"),
+        copied(CALL, "alone1", "C"),
+        copied(CALL, "b2", "B"),
+        copied(NONE, "a2", "A"),
+        copied(CALL, "alone2", "A", GALLERY_TOOLS[:3]),
+    ]
+    replies = {
+        (each.id, step): REPLIES["none" if len(each.messages) == 3 else "call", step]
+        for each in records
+        for step in range(3 if len(each.messages) > 3 else 1)
+    }
+    backend = Scripted(replies)
+    progress: list[tuple[int, int]] = []
+    cases = evaluate(backend, records, "hermes", lambda done, total: progress.append((done, total)))
+    assert " ".join(conversation.id for conversation in backend.asked) == (
+        "a1 a2 a1 a1 b1 b2 b2 b2 alone1 alone2 alone1 alone2 alone1 alone2"
+    )
+    assert [case.id for case in cases] == [each.id for each in records]
+    assert all(case.trajectory for case in cases)
+    assert progress == [(done, 14) for done in range(1, 15)]
+    one_by_one = Scripted(replies)
+    one_by_one.batched = False
+    assert evaluate(one_by_one, records, "hermes") == cases
 
 
 def test_history_holds_own_words_after_a_right_step_and_the_record_after_a_wrong_one() -> None:
@@ -212,7 +246,16 @@ def test_equal_ids_are_refused() -> None:
         evaluate(Scripted(), [NONE, NONE], "hermes")
 
 
-@pytest.mark.parametrize("content", ["", "[]", '{"format": 0}', '{"format": 1}', "{"])
+def test_skills_that_training_never_saw_are_marked_and_the_mark_is_kept(tmp_path: Path) -> None:
+    records = [replace(CALL, notes={**CALL.notes, "held_out": True}), NONE]
+    result = ModelResult("base", "Base", evaluate(Scripted(), records, "hermes"))
+    assert [case.held_out for case in result.cases] == [True, False]
+    save_results(tmp_path / "base.json", result)
+    assert load_results(tmp_path / "base.json") == result
+    assert [case.id for case in result.part(held_out=True).cases] == ["call"]
+
+
+@pytest.mark.parametrize("content", ["", "[]", '{"format": 1, "name": "", "cases": []}', '{"format": 2}', "{"])
 def test_files_without_results_are_refused(tmp_path: Path, content: str) -> None:
     path = tmp_path / "tuned.json"
     path.write_text(content)
@@ -223,3 +266,12 @@ def test_files_without_results_are_refused(tmp_path: Path, content: str) -> None
 def test_missing_results_are_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="No such file"):
         load_results(tmp_path / "tuned.json")
+
+
+def test_the_facts_belong_to_the_answer_also_where_another_request_follows() -> None:
+    longer = replace(CALL, messages=(*CALL.messages, Message("user", "And 2 km?"), LOAD))
+    right = {("call", 3): DIALECT.format_reply(LOAD)}
+    for answer, told in (("It is 3.11 miles.", True), ("It is 4 miles.", False)):
+        (result,) = evaluate(Scripted({**right, ("call", 2): answer}), [longer], "hermes")
+        assert [step.score.kind for step in result.steps] == ["load", "run", "answer", "load"]
+        assert result.steps[2].score.facts is told and result.trajectory is told

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 import torch
@@ -20,6 +20,7 @@ from transformers import (
 )
 
 from core.errors import UserError
+from core.models import choose_dtype
 from hermes import Conversation, Message, Tool, ToolCall, text_of
 from runtime.backend import Completion
 from runtime.shared_prefix import can_share
@@ -131,9 +132,12 @@ def test_a_batch_answers_as_one_by_one(family: str, make: Callable[..., Transfor
     assert {each.finish_reason for each in completions} == {"stop", "length"}
 
 
-def test_a_shared_system_turn_is_computed_once(make: Callable[..., TransformersBackend]) -> None:
-    backend = make()
-    shapes: list[tuple[int, ...]] = []
+Shapes = list[tuple[int, ...]]
+
+
+def watched(backend: TransformersBackend) -> Shapes:
+    """The shapes of the inputs of every later forward pass."""
+    shapes: Shapes = []
     forward = backend.model.forward
 
     def spy(**arguments: Any) -> Any:
@@ -141,13 +145,39 @@ def test_a_shared_system_turn_is_computed_once(make: Callable[..., TransformersB
         return forward(**arguments)
 
     backend.model.forward = spy
+    return shapes
+
+
+def prefix_length(backend: TransformersBackend, conversation: Conversation) -> int:
+    head = backend.dialect.render(conversation)[0].text
+    return len(backend.tokenizer.encode(head, add_special_tokens=False))
+
+
+def test_a_shared_system_turn_is_computed_once(make: Callable[..., TransformersBackend]) -> None:
+    backend = make()
+    shapes = watched(backend)
     conversations = asked("a", "b", "c", "d", "e")
     backend.complete(conversations)
-    head = backend.dialect.render(conversations[0])[0].text
-    length = len(backend.tokenizer.encode(head, add_special_tokens=False))
-    assert shapes[0] == (1, length)
+    assert shapes[0] == (1, prefix_length(backend, conversations[0]))
     assert max(width for _, width in shapes[1:]) < 12
     assert [rows for rows, width in shapes[1:] if width > 1] == [3, 2]
+
+
+def test_the_last_system_turn_is_kept_until_another_one_comes(make: Callable[..., TransformersBackend]) -> None:
+    backend = make()
+    shapes = watched(backend)
+    conversations, others = asked("a", "b"), asked("c", "d", system="Another one.")
+    length = prefix_length(backend, conversations[0])
+    first = backend.complete(conversations)
+    assert shapes.count((1, length)) == 1
+    shapes.clear()
+    assert [each.text for each in backend.complete(conversations)] == [each.text for each in first]
+    assert backend.complete(conversations[1:])[0].text == first[1].text
+    assert max(width for _, width in shapes) < 12
+    backend.complete(others)
+    shapes.clear()
+    assert [each.text for each in backend.complete(conversations)] == [each.text for each in first]
+    assert shapes.count((1, length)) == 1
 
 
 def test_every_completion_is_reported_as_it_ends(make: Callable[..., TransformersBackend]) -> None:
@@ -179,3 +209,19 @@ def test_a_folder_is_loaded(tiny_llama: Any) -> None:
     backend = TransformersBackend.from_folder(tiny_llama, max_new_tokens=2)
     assert backend.name == tiny_llama.name
     assert backend.complete(asked("Hi"))[0].finish_reason == "length"
+
+
+@pytest.mark.parametrize(("precision", "dtype"), [("float32", torch.float32), ("bfloat16", torch.bfloat16)])
+def test_a_folder_is_loaded_in_the_precision_asked_for(
+    tiny_llama: Any, precision: Literal["float32", "bfloat16"], dtype: torch.dtype
+) -> None:
+    backend = TransformersBackend.from_folder(tiny_llama, max_new_tokens=2, precision=precision)
+    assert backend.model.dtype == dtype
+    assert [each.finish_reason for each in backend.complete(asked("Hi", "Hello there"))] == ["length", "length"]
+
+
+@pytest.mark.parametrize("computes", [True, False])
+def test_auto_is_bfloat16_where_the_processor_computes_in_it(computes: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("core.models._cpu_has_bfloat16", lambda: computes)
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    assert choose_dtype("auto") == (torch.bfloat16 if computes else torch.float32)
