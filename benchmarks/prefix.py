@@ -14,7 +14,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from core.memory import peak_memory_gb
 from core.models import choose_dtype, load_model, load_tokenizer, materialise
@@ -22,12 +22,9 @@ from core.recipe import load_recipe
 from data.agent_skills import generate
 from data.tokenise import IGNORED, tokenise
 from hermes import get_dialect
-from training.adapter import attach
+from training.adapter import attach, mixed_precision
 from training.batches import Batch, collate, plan
 from training.loss import add_gradient
-
-if TYPE_CHECKING:
-    pass
 
 VARIANTS = ("plain", "selective logits", "shared prefix", "both")
 RECIPE = Path(__file__).resolve().parent.parent / "configs" / "smollm2-135m.yaml"
@@ -85,7 +82,8 @@ def measure(variant: str, steps: int) -> dict[str, float]:
         rows = [examples[index] for index in indices]
         batch = collate(rows, settings.part_tokens) if shares else whole_rows(rows)
         started = time.perf_counter()
-        step(model, batch)
+        with mixed_precision(model):
+            step(model, batch)
         times.append(time.perf_counter() - started)
         model.zero_grad(set_to_none=True)
     return {"examples_per_second": settings.batch_size * steps / sum(times[1:]), "peak_memory_gb": peak_memory_gb()}
