@@ -34,7 +34,7 @@ unlisted, listed_elsewhere, chat: no skill that is listed serves the request.
 """
 
 _TRAINING: dict[Plan, int] = {
-    "call": 6, "listed_run": 3, "opening": 2, "listed_opening": 3, "unlisted": 2, "listed_elsewhere": 3, "chat": 1,
+    "call": 4, "listed_run": 2, "opening": 4, "listed_opening": 4, "unlisted": 2, "listed_elsewhere": 3, "chat": 1,
 }  # fmt: skip
 _PLANS: dict[Split, dict[Plan, int]] = {
     "train": _TRAINING,
@@ -52,6 +52,8 @@ _FOLLOW_UP = 0.1
 _FAILURE = 0.03
 """Shares of conversations that begin with a request without a skill, go on after the answer, or whose call fails."""
 _FAILURES = ("Script timed out", "No result from the script", "Network unavailable", "Permission denied")
+_CLOSED = frozenset({"small", "small2"})
+"""Slots of the catalogue whose values are too few to be split."""
 _TRIES = 200
 
 
@@ -181,16 +183,19 @@ class _Maker:
 
     def _listed(self, identity: str, run: bool) -> Conversation:
         """A conversation with a skill of the catalogue, which ends with its loading or with its call."""
-        entry = self.rng.choice(self._servable())
+        entries = self._servable()
+        # What has more values to copy comes more often.
+        weights = [len({slot for pattern in each.patterns for slot in slots(pattern)}) for each in entries]
+        (entry,) = self.rng.choices(entries, weights) if run else (self.rng.choice(entries),)
         core = expand(self.rng.choice(runnable(entry) if run else entry.patterns), self.rng)
         while run and not slots(core):
             core = expand(self.rng.choice(runnable(entry)), self.rng)
         request = self._request(core, "", {})
-        messages = [_load(entry.name)]
+        messages = [_load(entry.shown)]
         if run:
             form = made_up(entry, self.rng)
             fields = {
-                slot: number(request.values[slot]) if slot.startswith("amount") else request.values[slot]
+                slot: number(request.values[slot]) if slot.startswith(("amount", "small")) else request.values[slot]
                 for slot in form.keys
                 if slot in request.values
             }
@@ -219,12 +224,13 @@ class _Maker:
         given = dict(values) or {slot: self._value(slot) for slot in sorted(slots(core))}
         if task == "text-message" and "name" not in slots(core):
             given.pop("name")
-        closed = TASKS[task].closed if task else frozenset[str]()
+        closed = TASKS[task].closed if task else _CLOSED
         return _Request(phrase(core, given, self.rng), core, variant, given, closed)
 
     def _value(self, slot: str) -> str:
         draws = {"amount": self.draw.number, "phone": self.draw.phone, "time": self.draw.time, "text": self.draw.text}
-        draws |= {"name": self.draw.name, "city": self.draw.city}
+        draws |= {"name": self.draw.name, "city": self.draw.city, "email": self.draw.email, "date": self.draw.date}
+        draws |= {"title": self.draw.subject, "small": lambda: str(self.rng.randint(2, 12))}
         return draws[slot.rstrip("2")]()
 
     def _conversation(

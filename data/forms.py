@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
@@ -65,10 +65,14 @@ class FieldText:
         return "String" if isinstance(self.example, str) else "Number"
 
 
-def variant(skill: Skill, rng: random.Random) -> Form:
-    """Another form of a shipped skill: other name and description, often other fields and other instructions."""
+def variant(skill: Skill, rng: random.Random, rename: Callable[[str], str] = str) -> Form:
+    """Another form of a shipped skill: other name and description, often other fields and other instructions.
+
+    Args:
+        rename: what is done to the other name.
+    """
     given = _forms()[skill.name]
-    name, description = rng.choice(given["names"]), rng.choice((*given["descriptions"], skill.description))
+    name, description = rename(rng.choice(given["names"])), rng.choice((*given["descriptions"], skill.description))
     fields = given.get("fields", {})
     options = {key: each["names"] for key, each in fields.items()} or given.get("keys", {})
     keys = {key: rng.choice(names) if rng.random() < 0.5 else key for key, names in options.items()}

@@ -75,6 +75,10 @@ class Values:
         """Something to do every day, as a verb phrase."""
         return self.own(lambda: self.filled(self.rng.choice(words.ERRANDS)))
 
+    def date(self) -> str:
+        """A date as somebody writes it, in words; those with a year lie after 2028."""
+        return self.own(self._date)
+
     def own(self, draw: Callable[[], str], key: Callable[[str], str] = str) -> str:
         """The first of many draws that belongs to this split; `key` gives what tells values apart."""
         for _ in range(_TRIES):
@@ -123,6 +127,13 @@ class Values:
         first, number = rng.choice(ascii_names), rng.randint(1, 99)
         user = rng.choice((first, f"{first}.{last}", f"{first[0]}{last}", f"{first}{number}", f"{last}_{number}"))
         return f"{user}@{rng.choice(words.DOMAINS)}"
+
+    def _date(self) -> str:
+        rng = self.rng
+        day, month = rng.randint(1, 28), rng.choice(words.MONTHS)
+        name = month if rng.random() < 0.8 else month[:3]
+        year = f" {rng.randint(2029, 2031)}" if rng.random() < 0.25 else ""
+        return f"{day} {name}{year}" if rng.random() < 0.5 else f"{name} {day}{year and ','}{year}"
 
     def _name(self) -> str:
         first = self._one_of(words.FIRST_NAMES)

@@ -6,11 +6,12 @@ Conversations with one system prompt are trained and evaluated together, which c
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from core.user_files import SKILLS_PLACE
-from data import prompts
+from core.user_files import SKILLS_PLACE, skill_key
+from data import prompts, words
 from data.forms import FieldText, Form, instructions, shipped, variant
 from data.phrases import slots
 from data.requests import Listed, catalogue
@@ -25,6 +26,8 @@ SIZE = 10
 
 _OWN_FORM = 0.5
 """Share of skills that training shows as they ship."""
+_ENDINGS = ("helper", "skill", "tool", "plus", "pro", "2", "app", "now")
+_BEGINNINGS = ("my", "quick", "easy", "smart", "the", "new")
 _USERS_PROMPT = 0.35
 """Share of worlds with a system prompt of the user's, where there are any."""
 
@@ -55,12 +58,16 @@ def make_world(split: Split, seed: int, number: int, users: Sequence[str] = ()) 
     rng = random.Random(f"{seed}/{split}/world/{number}")
     size = rng.randint(3, 8) if rng.random() < 0.65 else rng.randint(9, 15)
     tasks = _tasks(split, size, rng)
-    forms = tuple(_form(name, split, rng) for name in tasks)
-    taken = {form.skill.name for form in forms}
-    others = [each for each in catalogue(split) if each.name not in taken]
+    taken = {skill_key(name) for name in tasks}
+    forms = tuple(_form(name, split, taken, rng) for name in tasks)
+    others = catalogue(split)
     # Some stay unlisted, so that there are requests which no skill serves.
-    listed = tuple(rng.sample(others, min(size - len(forms), len(others) - 3)))
-    skills = [*(form.skill for form in forms), *(Skill(each.name, each.description, "") for each in listed)]
+    listed = tuple(
+        replace(each, alias=_alias(each.name, taken, rng)) if split != "test" else each
+        for each in rng.sample(others, min(size - len(forms), len(others) - 3))
+        if skill_key(each.name) not in taken
+    )
+    skills = [*(form.skill for form in forms), *(Skill(each.shown, each.description, "") for each in listed)]
     rng.shuffle(skills)
     own = not users or rng.random() >= _USERS_PROMPT
     wording = _wording(split, rng) if own else rng.choice(users)
@@ -75,6 +82,28 @@ def _tasks(split: Split, size: int, rng: random.Random) -> list[str]:
     return [*held_out, *rng.sample(TRAINED, min(size - len(held_out), rng.randint(3, 6)))]
 
 
+def _alias(name: str, taken: set[str], rng: random.Random) -> str:
+    """Another name for a skill, often its own written otherwise, and some that say nothing: a model that loads by
+    habit, not from the list, is wrong about those. `taken` is added to.
+    """
+    while True:
+        style, words_ = rng.random(), name.split("-")
+        if style < 0.4:
+            alias = name
+        elif style < 0.75:
+            order = rng.sample(words_, len(words_)) if rng.random() < 0.4 else words_
+            alias = rng.choice((
+                "_".join(order), "".join(map(str.capitalize, order)), "-".join((*order, rng.choice(_ENDINGS))),
+                "-".join((rng.choice(_BEGINNINGS), *order)), order[-1] if len(order[-1]) > 3 else order[0],
+            ))  # fmt: skip
+        else:
+            first = rng.choice((*words.ADJECTIVES, *words.NOUNS))
+            alias = f"{first}-{rng.choice((rng.choice(words.NOUNS), str(rng.randint(2, 99))))}"
+        if skill_key(alias) not in taken:
+            taken.add(skill_key(alias))
+            return alias
+
+
 def _wording(split: Split, rng: random.Random) -> str:
     known = (prompts.DEFAULT, *prompts.WORDINGS["train"])
     share = rng.random()
@@ -83,13 +112,13 @@ def _wording(split: Split, rng: random.Random) -> str:
     return rng.choice(known if split == "train" or share < 0.6 else prompts.WORDINGS[split])
 
 
-def _form(name: str, split: Split, rng: random.Random) -> Form:
+def _form(name: str, split: Split, taken: set[str], rng: random.Random) -> Form:
     skill = next(skill for skill in shipped_skills() if skill.name == name)
     if split == "test" or rng.random() < _OWN_FORM:
         return shipped(skill)
     if name == "plant-care":
         skill = Skill(skill.name, skill.description, other_advice(skill.body, rng))
-    return variant(skill, rng)
+    return variant(skill, rng, lambda other: _alias(other, taken, rng))
 
 
 _FIELDS: dict[str, tuple[tuple[str, ...], str, object]] = {
@@ -102,6 +131,11 @@ _FIELDS: dict[str, tuple[tuple[str, ...], str, object]] = {
     "time": (("time", "at", "when", "clock"), "the time as the user says it", "7:30"),
     "text": (("text", "content", "input", "sentence"), "the user's text, copied", "Good day"),
     "phone": (("phone", "number", "phone_number"), "the phone number", "555-0100"),
+    "email": (("email", "address", "mail", "email_address"), "the e-mail address", "ana@example.org"),
+    "title": (("title", "subject", "heading", "topic", "called"), "the title", "The blue door"),
+    "date": (("date", "day", "on", "due"), "the date as the user says it", "3 May"),
+    "small": (("count", "how_many", "number", "n"), "how many", 4),
+    "small2": (("other_count", "second_number", "n2", "score2"), "the other number", 7),
 }
 """For each slot of the catalogue: names of a field for it, what it means, an example."""
 
@@ -115,6 +149,7 @@ def made_up(entry: Listed, rng: random.Random) -> Form:
     """A form for a skill that is only listed: a field for each slot of its patterns, one call, any manner."""
     patterns = runnable(entry)
     used = [slot for slot in _FIELDS if any(slot in slots(pattern) for pattern in patterns)]
+    rng.shuffle(used)
     keys: dict[str, str] = {}
     for slot in used:
         keys[slot] = rng.choice([name for name in _FIELDS[slot][0] if name not in keys.values()])
@@ -122,8 +157,8 @@ def made_up(entry: Listed, rng: random.Random) -> Form:
         FieldText(keys[slot], _FIELDS[slot][1], _FIELDS[slot][2], any(slot not in slots(each) for each in patterns))
         for slot in used
     ]
-    intent = entry.name.replace("-", "_") if rng.random() < 0.25 else None
+    intent = re.sub(r"[\W_]+", "_", entry.name) if rng.random() < 0.25 else None
     script = rng.choice(("index.html", "index.html", "index.html", "run.html", "start.html"))
-    body = instructions(entry.name, script, intent, texts, rng)
+    body = instructions(entry.shown, script, intent, texts, rng)
     intents = {} if intent is None else {"": intent}
-    return Form(entry.name, Skill(entry.name, entry.description, body), script, keys, intents)
+    return Form(entry.name, Skill(entry.shown, entry.description, body), script, keys, intents)

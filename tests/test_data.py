@@ -96,7 +96,7 @@ def test_no_slot_is_left_unfilled(conversations: list[Conversation]) -> None:
 
 def test_kinds_and_skills_are_balanced(splits: dict[Split, list[Conversation]]) -> None:
     kinds = {split: Counter(row.notes["kind"] for row in rows) for split, rows in splits.items()}
-    assert kinds["train"]["call"] == 120 and kinds["train"]["none"] >= 120
+    assert kinds["train"]["call"] == 80 and kinds["train"]["none"] >= 120
     assert kinds["test"] == {"call": 180, "none": 60}
     called = Counter(row.notes["skill"] for row in splits["test"] if row.notes["kind"] == "call")
     assert set(called) == {*TRAINED, *HELD_OUT}
@@ -225,7 +225,7 @@ def test_conversations_stay_short(conversations: list[Conversation]) -> None:
 def test_a_users_prompt_is_used(tmp_path: Path) -> None:
     path = tmp_path / "prompt.txt"
     path.write_text("Skills of mine:\n___SKILLS___\nNone? No relevant skills found\n", encoding="utf-8")
-    recipe = _recipe(train=60, validation=1, test=60, system_prompts=[str(path)])
+    recipe = _recipe(train=200, validation=1, test=200, system_prompts=[str(path)])
     build(recipe, tmp_path / "data")
     for split in ("train", "test"):
         prompts = {row.messages[0].content for row in read_conversations(tmp_path / "data" / f"{split}.jsonl")}

@@ -24,10 +24,18 @@ class Listed:
     """A skill that is only listed."""
 
     name: str
+    """Its name in the catalogue, whatever a list shows."""
     description: str
     patterns: tuple[str, ...]
     like: frozenset[str] = frozenset()
     """Skills that might serve its requests as well."""
+    alias: str = ""
+    """The name under which a list shows it, where that is another one."""
+
+    @property
+    def shown(self) -> str:
+        """The name under which it is listed and loaded."""
+        return self.alias or self.name
 
 
 @cache

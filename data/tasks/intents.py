@@ -6,7 +6,6 @@ import random
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 
-from data import words
 from data.forms import Form
 from data.skill_scripts import current_date_result, run_intent_result
 from data.tasks.task import Episode, Exchange, Task, run_script
@@ -69,18 +68,11 @@ def _remind(form: Form, variant: str, values: Mapping[str, str], rng: random.Ran
 
 
 def _date_values(draw: Values, variant: str) -> dict[str, str]:
-    return {"date": draw.own(lambda: _date(draw.rng))}
-
-
-def _date(rng: random.Random) -> str:
-    """A date as somebody writes it; those with a year lie after every `_today`."""
-    day, month = rng.randint(1, 28), rng.choice(words.MONTHS)
-    name = month if rng.random() < 0.8 else month[:3]
-    year = f" {rng.randint(2029, 2031)}" if rng.random() < 0.25 else ""
-    return f"{day} {name}{year}" if rng.random() < 0.5 else f"{name} {day}{year and ','}{year}"
+    return {"date": draw.date()}
 
 
 def _today(rng: random.Random) -> datetime:
+    """A moment before every date with a year that requests have."""
     return datetime(2026, 1, 1) + timedelta(minutes=rng.randrange(3 * 365 * 24 * 60))
 
 
