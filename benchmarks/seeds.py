@@ -17,8 +17,10 @@ from core.stages import Run
 from eval.page import percent
 from eval.report import headlines
 from eval.results import ModelResult, load_results
+from eval.suite import results_path, split_folder
 
 MODELS = ("tuned", "bundle")
+"""The models that a seed decides."""
 
 
 def read(folders: Sequence[Path], name: str, full: bool) -> list[ModelResult]:
@@ -27,8 +29,7 @@ def read(folders: Sequence[Path], name: str, full: bool) -> list[ModelResult]:
     Raises:
         UserError: a file does not hold results of this version.
     """
-    evaluations = [Run(folder).evaluation_full if full else Run(folder).evaluation for folder in folders]
-    paths = [evaluation / name / "results.json" for evaluation in evaluations]
+    paths = [results_path(split_folder(Run(folder), full), name) for folder in folders]
     for path in paths:
         if not path.is_file():
             print(f"{path}: not there; this run is left out of {name!r}", file=sys.stderr)

@@ -21,6 +21,7 @@ from eval.comparison import paired
 from eval.page import interval, points
 from eval.results import CALL_KINDS, ModelResult, load_results
 from eval.statistics import METRICS
+from eval.suite import results_path, split_folder
 from hermes import Conversation, get_dialect
 
 
@@ -45,15 +46,18 @@ def seconds(result: ModelResult) -> float:
 
 
 def lines(text: Run, tokens: Run, full: bool) -> Iterator[str]:
-    """The Markdown."""
+    """The lines of the Markdown table."""
     before, after = tokens_of_calls(text), tokens_of_calls(tokens)
-    yield "| | text | tokens |\n| --- | --- | --- |"
+    yield "| | text | tokens |"
+    yield "| --- | --- | --- |"
     for tool in sorted(before):
         means = " | ".join(f"{statistics.mean(lengths[tool]):.1f}" for lengths in (before, after))
         yield f"| tokens of a {tool} call, mean | {means} |"
     for name in ("tuned", "bundle"):
-        paths = [(run.evaluation_full if full else run.evaluation) / name / "results.json" for run in (text, tokens)]
-        if not all(path.is_file() for path in paths):
+        paths = [results_path(split_folder(run, full), name) for run in (text, tokens)]
+        missing = [str(path) for path in paths if not path.is_file()]
+        if missing:
+            print(f"{', '.join(missing)}: not there; {name!r} is left out", file=sys.stderr)
             continue
         one, other = map(load_results, paths)
         yield f"| {name}: seconds of a reply that calls, median | {seconds(one):.2f} | {seconds(other):.2f} |"

@@ -217,13 +217,17 @@ def _dequantise(path: Path, folder: Path) -> None:
         raise UserError(f"{path}: cannot be dequantised into {folder}: {error}") from error
 
 
-def choose_dtype(precision: str) -> torch.dtype:
-    """The dtype that a recipe's `precision` means on this machine."""
+def choose_dtype(precision: str, on_cpu: bool = False) -> torch.dtype:
+    """The dtype that a recipe's `precision` means on this machine.
+
+    Args:
+        on_cpu: the model runs on the processor, even if there is a GPU.
+    """
     import torch
 
     if precision == "float32":
         return torch.float32
-    if precision == "bfloat16" or torch.cuda.is_available() or _cpu_has_bfloat16():
+    if precision == "bfloat16" or (torch.cuda.is_available() and not on_cpu) or _cpu_has_bfloat16():
         return torch.bfloat16
     return torch.float32
 

@@ -67,8 +67,15 @@ class DataSettings(_Section):
     """Conversations for evaluation; values and phrasings that neither of the others sees."""
     system_prompts: tuple[str, ...] = ()
     """Files with system prompts to use besides ours, such as the phone app's own; each says `___SKILLS___` where
-    skills are listed.
+    skills are listed. Paths are relative to the current folder.
     """
+
+    @field_validator("system_prompts")
+    @classmethod
+    def _check_prompts(cls, paths: tuple[str, ...]) -> tuple[str, ...]:
+        if len(set(paths)) != len(paths):
+            raise ValueError("one file stands twice")
+        return paths
 
 
 class TrainingSettings(_Section):
@@ -156,9 +163,14 @@ class Recipe(_Section):
     export: ExportSettings = ExportSettings()
     evaluation: EvaluationSettings = EvaluationSettings()
 
-    def data_inputs(self) -> dict[str, Any]:
-        """The settings that decide the conversations, as JSON."""
-        return {"data": self.data.model_dump(mode="json"), "seed": self.seed}
+    @model_validator(mode="after")
+    def _check_sentinels(self) -> Self:
+        reserved = self.model.reserved_tokens
+        if len(set(reserved)) != len(reserved):
+            raise ValueError("model.reserved_tokens: one stands twice")
+        if reserved and self.sentinels == "text":
+            raise ValueError("model.reserved_tokens: nothing claims them; say `sentinels: tokens`")
+        return self
 
     def training_inputs(self) -> dict[str, Any]:
         """The settings that decide the tuned model, the data aside, as JSON."""
@@ -242,6 +254,8 @@ def _problems(error: ValidationError) -> Iterator[str]:
             yield f"{path}: unknown key{_suggestion(problem['loc'])}"
         elif problem["type"] == "missing":
             yield f"{path}: missing"
+        elif problem["type"] == "tuple_type":
+            yield f"{path}: must be a list, not {_shown(problem['input'])}"
         else:
             shown = "" if isinstance(problem["input"], dict) else f", not {_shown(problem['input'])}"
             yield f"{path}: {problem['msg'].removeprefix('Value error, ')}{shown}"

@@ -29,7 +29,7 @@ def claim_tokens(
         reserved: added tokens that nothing uses, at least as many as there are tags without a token.
 
     Raises:
-        UserError: there are too few reserved tokens, or one is no added token of this vocabulary.
+        UserError: there are too few reserved tokens, or one is no added token of this vocabulary, or has a use.
     """
     missing = [tag for tag in tags if len(tokenizer.encode(tag, add_special_tokens=False)) != 1]
     if not missing:
@@ -42,35 +42,45 @@ def claim_tokens(
             f"model.reserved_tokens: {', '.join(unknown)}: no added token of {tokenizer.name_or_path}; "
             f"it has {', '.join(added)}"
         )
+    used = {value for value in tokenizer.special_tokens_map.values() if isinstance(value, str)}
+    if taken := [name for name in reserved if name in used]:
+        raise UserError(f"model.reserved_tokens: {', '.join(taken)}: begins, ends or pads texts of this tokenizer")
     if len(set(reserved)) < len(missing):
         raise UserError(
             f"model.reserved_tokens: {len(missing)} tags need a token each ({', '.join(missing)}), "
             f"and {len(set(reserved))} are named; {tokenizer.name_or_path} has {', '.join(added)}"
         )
+    claimed = list(dict.fromkeys(reserved))[: len(missing)]
     vocabulary = content["model"].get("vocab")
     ids: dict[str, int] = {}
-    for tag, name in zip(missing, dict.fromkeys(reserved), strict=False):
+    for tag, name in zip(missing, claimed, strict=True):
         token = added[name]
         token.update(content=tag, special=False, normalized=False, lstrip=False, rstrip=False, single_word=False)
         if isinstance(vocabulary, dict) and name in vocabulary:
             vocabulary[tag] = vocabulary.pop(name)
         ids[tag] = token["id"]
-    return _rebuilt(tokenizer, content, set(reserved)), ids
+    return _rebuilt(tokenizer, content, set(claimed)), ids
 
 
 def _rebuilt(tokenizer: PreTrainedTokenizerFast, content: dict[str, object], gone: set[str]) -> PreTrainedTokenizerFast:
-    """A tokenizer like `tokenizer` with the content of another tokenizer.json."""
+    """A tokenizer like `tokenizer` with the content of another tokenizer.json, which has no tokens `gone`."""
     from tokenizers import Tokenizer
     from transformers import PreTrainedTokenizerFast as Fast
 
-    specials = {name: str(value) for name, value in tokenizer.special_tokens_map.items() if isinstance(value, str)}
+    specials = {
+        name: value if isinstance(value, str) else [each for each in value if str(each) not in gone]
+        for name, value in tokenizer.special_tokens_map.items()
+    }
     rebuilt = Fast(
         tokenizer_object=Tokenizer.from_str(json.dumps(content)),
-        **{name: value for name, value in specials.items() if value not in gone},
+        padding_side=tokenizer.padding_side,
+        truncation_side=tokenizer.truncation_side,
+        model_max_length=tokenizer.model_max_length,
+        clean_up_tokenization_spaces=tokenizer.clean_up_tokenization_spaces,
+        **specials,
     )
     rebuilt.chat_template = tokenizer.chat_template
     rebuilt.name_or_path = tokenizer.name_or_path
-    rebuilt.model_max_length = tokenizer.model_max_length
     return rebuilt
 
 
@@ -80,8 +90,14 @@ def start_rows(model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast, ids: 
     Args:
         tokenizer: the tokenizer before `claim_tokens`.
         ids: what `claim_tokens` returned.
+
+    Raises:
+        UserError: the output head has rows of its own; only embeddings that both share are trained.
     """
     import torch
+
+    if ids and not getattr(model.config.get_text_config(), "tie_word_embeddings", False):
+        raise UserError("sentinels: tokens needs a model whose output head is its embedding; say `sentinels: text`")
 
     with torch.no_grad():
         for embeddings in (model.get_input_embeddings(), model.get_output_embeddings()):

@@ -16,9 +16,12 @@ SKILLS_PLACE = "___SKILLS___"
 TOOLS_PLACE = "___TOOLS___"
 """What they hold where MCP tools are listed."""
 
+_LONGEST_PROMPT = 50_000
+"""Characters; more than any context that a phone has."""
+
 
 def skill_key(name: str) -> str:
-    """Skill names are alike where they differ in case, or in space, `_` and `-`."""
+    """What tells skills apart: names that differ in case alone, or in space, `_` and `-`, have the same."""
     return name.strip().casefold().replace("_", "-").replace(" ", "-")
 
 
@@ -50,7 +53,11 @@ def read_tools(path: Path) -> tuple[Tool, ...]:
 
 
 def read_system(path: Path, skills: Sequence[Skill]) -> str:
-    """The text of a system prompt file, skills listed where it says `___SKILLS___`."""
+    """The text of a system prompt file, skills listed where it says `___SKILLS___`, if it does.
+
+    Raises:
+        UserError: the file cannot be read.
+    """
     return _read(path).strip().replace(SKILLS_PLACE, list_skills(skills))
 
 
@@ -58,9 +65,11 @@ def read_prompt(path: Path) -> str:
     """The text of a system prompt file that says where skills are listed, for many lists of skills.
 
     Raises:
-        UserError: the file cannot be read, or has no such place, or one for MCP tools.
+        UserError: the file cannot be read, is very long, or has no such place, or one for MCP tools.
     """
     text = _read(path).strip()
+    if len(text) > _LONGEST_PROMPT:
+        raise UserError(f"{path}: {len(text)} characters are too long for a system prompt; at most {_LONGEST_PROMPT}")
     if text.count(SKILLS_PLACE) != 1:
         raise UserError(f"{path}: {SKILLS_PLACE} must stand once, where the skills are to be listed")
     if TOOLS_PLACE in text:
@@ -70,6 +79,7 @@ def read_prompt(path: Path) -> str:
 
 def _read(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
+        # With or without a byte order mark.
+        return path.read_text(encoding="utf-8-sig")
+    except (OSError, ValueError) as error:
         raise UserError(f"{path}: cannot be read: {error}") from None

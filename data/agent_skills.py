@@ -7,18 +7,18 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
-from data.forms import Form
+from data.forms import Form, made_up
 from data.phrases import expand, phrase, slots
-from data.requests import Listed, catalogue, chat, phrasings
+from data.requests import catalogue, chat, phrasings
 from data.tasks import HELD_OUT, TASKS, TRAINED, Episode, Exchange
-from data.tasks.task import FAILED, number
+from data.tasks.task import failed, number
 from data.values import Split, Values
-from data.worlds import SIZE, World, made_up, make_world, runnable
+from data.worlds import SIZE, World, make_world
 from hermes import Conversation, Message, ToolCall
 from hermes.gallery_tools import GALLERY_TOOLS, NO_SKILL_ANSWER
 
@@ -30,7 +30,11 @@ Plan = Literal["call", "held_out", "opening", "listed_run", "listed_opening", "u
 
 call: a skill with a task, to the end. held_out: the same for a skill that training never mentions.
 opening: up to `load_skill`. listed_run and listed_opening: a skill of the catalogue, up to its call or its loading.
-unlisted, listed_elsewhere, chat: no skill that is listed serves the request.
+unlisted, listed_elsewhere, chat: no skill that is listed serves the request, which is one of a shipped skill, one of
+the catalogue, or neither.
+
+Where a world has no skill for a plan (a listed one with slots, an unlisted one that ships), the conversation is as
+for listed_elsewhere.
 """
 
 _TRAINING: dict[Plan, int] = {
@@ -74,6 +78,10 @@ class _Request:
         return {f"{prefix}{slot}": value for slot, value in self.values.items() if slot not in self.closed}
 
 
+class TooFewRequestsError(ValueError):
+    """More conversations are asked for than there are different requests."""
+
+
 def generate(split: Split, count: int, seed: int, prompts: Sequence[str] = ()) -> list[Conversation]:
     """`count` conversations of `split`, no two with the same user text.
 
@@ -102,7 +110,7 @@ def generate_each(split: Split, count: int, seed: int, prompts: Sequence[str] = 
             if text not in texts:
                 break
         else:
-            raise ValueError(f"no {count} different requests can be made for split {split!r}; ask for fewer")
+            raise TooFewRequestsError(f"no {count} different requests can be made for split {split!r}; ask for fewer")
         texts.add(text)
         yield conversation
 
@@ -121,7 +129,10 @@ def _plans(split: Split, seed: int) -> Iterator[Plan]:
 
 
 def _subject(plan: Plan, world: World, used: Counter[str], rng: random.Random) -> str:
-    """The skill that a conversation is about, of those that `plan` allows the one that came least often."""
+    """The shipped skill that a conversation is about, of those that `plan` allows the one that came least often.
+
+    Empty where the plan is about none, or the world leaves none.
+    """
     tasks = {form.task for form in world.forms}
     if plan in ("call", "opening"):
         names = [name for name in TRAINED if name in tasks]
@@ -131,6 +142,8 @@ def _subject(plan: Plan, world: World, used: Counter[str], rng: random.Random) -
         rivals = {name for each in world.listed for name in each.like}
         names = [name for name in TRAINED if name not in tasks and name not in rivals]
     else:
+        names = []
+    if not names:
         return ""
     least = min(used[f"{plan}/{name}"] for name in names)
     name = rng.choice([name for name in names if used[f"{plan}/{name}"] == least])
@@ -152,7 +165,7 @@ class _Maker:
             if plan == "opening":
                 return self._conversation(identity, "opening", subject, request, [_load(form.skill.name)])
             return self._call(identity, form, request)
-        if plan in ("listed_run", "listed_opening") and self._servable():
+        if plan in ("listed_run", "listed_opening") and self.world.listed:
             return self._listed(identity, plan == "listed_run")
         request = self._other_request(plan, subject)
         answer = Message("assistant", NO_SKILL_ANSWER)
@@ -162,7 +175,7 @@ class _Maker:
         """A conversation with a shipped skill, to its end or a little beyond."""
         episode = TASKS[form.task].play(form, request.variant, request.values, self.rng)
         if episode.exchanges and self.rng.random() < _FAILURE:
-            episode = _failed(episode, self.rng.choice(_FAILURES))
+            episode = _with_failure(episode, self.rng.choice(_FAILURES))
         messages = [_load(form.skill.name), _loaded(form)]
         for exchange in episode.exchanges:
             messages += [
@@ -170,26 +183,20 @@ class _Maker:
                 Message("tool", exchange.result, name=exchange.call.name),
             ]
         messages.append(Message("assistant", episode.answer))
-        values: dict[str, str] = {}
-        if self.rng.random() < _FOLLOW_UP:
+        following: _Request | None = None
+        # A held-out skill's figures are of that skill alone.
+        if form.task not in HELD_OUT and self.rng.random() < _FOLLOW_UP:
             task = self.rng.choice([form.task for form in self.world.forms if form.task in TRAINED])
             following = self._task_request(task)
             messages += [Message("user", following.text), _load(self.world.form(task).skill.name)]
-            values = following.open_values("then_")
-        return self._conversation(identity, "call", form.task, request, messages, episode.facts, values)
-
-    def _servable(self) -> list[Listed]:
-        return [each for each in self.world.listed if runnable(each)]
+        return self._conversation(identity, "call", form.task, request, messages, episode.facts, following)
 
     def _listed(self, identity: str, run: bool) -> Conversation:
-        """A conversation with a skill of the catalogue, which ends with its loading or with its call."""
-        entries = self._servable()
-        # What has more values to copy comes more often.
-        weights = [len({slot for pattern in each.patterns for slot in slots(pattern)}) for each in entries]
-        (entry,) = self.rng.choices(entries, weights) if run else (self.rng.choice(entries),)
-        core = expand(self.rng.choice(runnable(entry) if run else entry.patterns), self.rng)
-        while run and not slots(core):
-            core = expand(self.rng.choice(runnable(entry)), self.rng)
+        """A conversation with a skill of the catalogue, which ends with its loading or, if it can be, with its call."""
+        runnable = [each for each in self.world.listed if each.runnable]
+        run = run and bool(runnable)
+        entry = self.rng.choice(runnable if run else self.world.listed)
+        core = expand(self.rng.choice(entry.patterns), self.rng)
         request = self._request(core, "", {})
         messages = [_load(entry.shown)]
         if run:
@@ -197,7 +204,6 @@ class _Maker:
             fields = {
                 slot: number(request.values[slot]) if slot.startswith(("amount", "small")) else request.values[slot]
                 for slot in form.keys
-                if slot in request.values
             }
             call = form.run_intent("", fields) if form.intents else form.run_js(fields)
             messages += [_loaded(form), Message("assistant", calls=(call,))]
@@ -205,7 +211,7 @@ class _Maker:
 
     def _other_request(self, plan: Plan, subject: str) -> _Request:
         """A request that no skill of this world serves."""
-        if plan == "unlisted":
+        if subject:
             return self._task_request(subject)
         if plan == "chat":
             return self._request(self.rng.choice(chat(self.split)), "", {})
@@ -228,9 +234,13 @@ class _Maker:
         return _Request(phrase(core, given, self.rng), core, variant, given, closed)
 
     def _value(self, slot: str) -> str:
-        draws = {"amount": self.draw.number, "phone": self.draw.phone, "time": self.draw.time, "text": self.draw.text}
-        draws |= {"name": self.draw.name, "city": self.draw.city, "email": self.draw.email, "date": self.draw.date}
-        draws |= {"title": self.draw.subject, "small": lambda: str(self.rng.randint(2, 12))}
+        """A value for a slot of the catalogue or of `chat`; a 2 at its end only tells it from its twin."""
+        draw = self.draw
+        draws: dict[str, Callable[[], str]] = {
+            "amount": draw.number, "phone": draw.phone, "time": draw.time, "text": draw.text, "name": draw.name,
+            "city": draw.city, "email": draw.email, "date": draw.date, "title": draw.subject,
+            "small": lambda: str(self.rng.randint(2, 12)),
+        }  # fmt: skip
         return draws[slot.rstrip("2")]()
 
     def _conversation(
@@ -241,20 +251,22 @@ class _Maker:
         request: _Request,
         messages: Sequence[Message],
         facts: Sequence[str] = (),
-        more_values: Mapping[str, str] | None = None,
+        following: _Request | None = None,
     ) -> Conversation:
         before: list[Message] = []
-        values = {**request.open_values(), **(more_values or {})}
+        requests = {"": request, **({"then_": following} if following else {})}
         if self.rng.random() < _EARLIER_REQUEST:
             earlier = self._request(self.rng.choice(chat(self.split)), "", {})
             before = [Message("user", earlier.text), Message("assistant", NO_SKILL_ANSWER)]
-            values |= earlier.open_values("before_")
+            requests["before_"] = earlier
         notes = {
             "kind": kind,
             "skill": skill or None,
             "held_out": skill in HELD_OUT,
-            "template": request.pattern,
-            "values": values,
+            "templates": [each.pattern for each in requests.values()],
+            "values": {
+                key: text for prefix, each in requests.items() for key, text in each.open_values(prefix).items()
+            },
             "facts": list(facts),
         }
         opening = (Message("system", self.world.prompt), *before, Message("user", request.text))
@@ -269,8 +281,7 @@ def _loaded(form: Form) -> Message:
     return Message("tool", form.skill.load_result(), name="load_skill")
 
 
-def _failed(episode: Episode, error: str) -> Episode:
+def _with_failure(episode: Episode, error: str) -> Episode:
     """`episode`, but its last call fails on the phone's side."""
     *before, last = episode.exchanges
-    failed = Exchange(last.call, {"error": error, "status": "failed"})
-    return Episode((*before, failed), FAILED.format(error=error), (error,))
+    return failed((*before, Exchange(last.call, {"error": error, "status": "failed"})), error)

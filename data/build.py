@@ -12,7 +12,7 @@ from core.errors import UserError
 from core.files import atomic_write_json, atomic_write_text
 from core.recipe import Recipe
 from core.user_files import read_prompt
-from data.agent_skills import generate_each
+from data.agent_skills import TooFewRequestsError, generate_each
 from data.values import SPLITS, Split
 from hermes import Conversation, dumps, validate_conversation
 
@@ -67,7 +67,7 @@ def _generate(
             if progress and done % _TELL_EVERY == 0:
                 progress(split, done, count)
             yield conversation
-    except ValueError as error:
+    except TooFewRequestsError as error:
         raise UserError(f"data.{split}: {error}") from None
 
 
@@ -126,7 +126,8 @@ def check_disjoint(splits: Mapping[Split, Sequence[Conversation]]) -> None:
 
 def _unique_to_split(conversation: Conversation) -> Iterable[tuple[str, str]]:
     notes = conversation.notes
-    yield "template", str(notes.get("template", ""))
+    for template in notes.get("templates", ()):
+        yield "template", str(template)
     for message in conversation.messages:
         if message.role == "user":
             yield "user text", str(message.content)

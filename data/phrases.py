@@ -23,14 +23,14 @@ _VERBS = re.compile(
 )
 """First words that can follow "please"."""
 
-SLOT = re.compile(r"(\{[a-z_]+\d?\})")
+_SLOT = re.compile(r"(\{[a-z_]+\d?\})")
 _OPEN_END = re.compile(r"[:.,] \{(text|sms_body|note|body)\}$")
 _PIECES = re.compile(r"[\[\]|]|[^\[\]|]+")
 
 
 def slots(pattern: str) -> set[str]:
     """The names of the slots in `pattern`, in whichever alternative."""
-    return {slot[1:-1] for slot in SLOT.findall(pattern)}
+    return {slot[1:-1] for slot in _SLOT.findall(pattern)}
 
 
 def expand(pattern: str, rng: random.Random) -> str:
@@ -91,7 +91,7 @@ def phrase(core: str, values: Mapping[str, str], rng: random.Random) -> str:
         opener = ""
     if "please" in core and "please" in end:
         end = "."
-    pieces = SLOT.split(opener + core.removesuffix("?") + end)
+    pieces = _SLOT.split(opener + core.removesuffix("?") + end)
     pieces[0::2] = _typed(pieces[0::2], rng)
     return "".join(values[piece[1:-1]] if number % 2 else piece for number, piece in enumerate(pieces))
 

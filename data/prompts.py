@@ -20,6 +20,7 @@ Call load_skill with the name of the one skill that does what the user asks for.
 run_js or run_intent, one call at a time. Copy numbers and texts exactly. Answer in one sentence with the result.
 
 If no skill above fits, answer exactly: {NO_SKILL_ANSWER}"""
+"""The wording that is used where nobody asks for another one."""
 
 WORDINGS: dict[Split, tuple[str, ...]] = {
     "train": (

@@ -10,8 +10,9 @@ from core.errors import UserError
 from core.files import file_hash
 from core.models import load_tokenizer, materialise
 from core.recipe import Recipe
-from core.stages import Run, need_file
+from core.stages import Run, need_file, need_stage
 from data.build import read_conversations
+from data.stage import data_inputs
 from data.supervision import KINDS, Kind, audit, token_kinds
 from hermes import Conversation, get_dialect
 
@@ -39,8 +40,11 @@ def show(recipe: Recipe, run: Run, split: str, count: int, identity: str | None)
     """
     from rich.console import Console
 
+    need_stage(run.data, "hermes-edge data", data_inputs(recipe))
     path = need_file(run.data / f"{split}.jsonl", "hermes-edge data")
     conversations = read_conversations(path)
+    if not conversations:
+        raise UserError(f"{path}: holds no conversation; run `hermes-edge data` again")
     chosen = [each for each in conversations if identity in (None, each.id)][: count if identity is None else 1]
     if not chosen:
         raise UserError(f"{path}: no conversation has the id {identity!r}; the first is {conversations[0].id!r}")
@@ -60,7 +64,9 @@ def _show_one(output: Console, conversation: Conversation, dialect: str, tokeniz
     from rich.text import Text
 
     tokens = list(token_kinds(conversation, get_dialect(dialect), tokenizer))
-    output.rule(f"{conversation.id}: {len(tokens)} tokens, {sum(kind is not None for _, kind in tokens)} trained")
+    output.rule(
+        f"{printable(conversation.id)}: {len(tokens)} tokens, {sum(kind is not None for _, kind in tokens)} trained"
+    )
     text = Text()
     for number, (token, kind) in enumerate(tokens):
         if not output.is_terminal and (kind is None) != (_kind_before(tokens, number) is None):

@@ -9,10 +9,11 @@ from pathlib import Path
 from core.console import console
 from core.errors import UserError
 from core.user_files import SKILLS_PLACE, skill_key
-from data.prompts import DEFAULT
+from data import prompts
 from hermes import Skill, list_skills
 
 SKILLS_FOLDER = Path(__file__).parent / "skills"
+"""The skills that ship, each in a folder of its name."""
 
 
 def read_skill(folder: Path) -> Skill:
@@ -59,6 +60,11 @@ def shipped_skills() -> tuple[Skill, ...]:
     return read_skills(SKILLS_FOLDER)
 
 
+def shipped_skill(name: str) -> Skill:
+    """The skill of `data/skills` with this name, which must be there."""
+    return next(skill for skill in shipped_skills() if skill.name == name)
+
+
 def system_prompt(skills: Sequence[Skill]) -> str:
     """The system text that offers `skills`, in the given order."""
-    return DEFAULT.replace(SKILLS_PLACE, list_skills(skills))
+    return prompts.DEFAULT.replace(SKILLS_PLACE, list_skills(skills))

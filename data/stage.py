@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from core.console import console, progress
 from core.files import value_hash
@@ -12,13 +13,22 @@ from core.user_files import read_prompt
 from data.build import OUTPUTS, build
 
 
+def data_inputs(recipe: Recipe) -> dict[str, Any]:
+    """What the recipe says that decides the conversations, and the hashes of the files that it names.
+
+    Raises:
+        UserError: such a file cannot be read.
+    """
+    prompts = [value_hash(read_prompt(Path(path))) for path in recipe.data.system_prompts]
+    return {"data": recipe.data.model_dump(mode="json"), "seed": recipe.seed, "system prompts": prompts}
+
+
 def stage(recipe: Recipe, run: Run) -> Stage:
     """What the data of `recipe` depends on."""
     return Stage(
         run.data,
         {
-            **recipe.data_inputs(),
-            "system prompts": [value_hash(read_prompt(Path(path))) for path in recipe.data.system_prompts],
+            **data_inputs(recipe),
             "code": code_hash("hermes", "data"),
         },
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from decimal import ROUND_HALF_UP, Decimal
 
 UNITS: dict[str, tuple[str, float]] = {
@@ -62,14 +63,58 @@ SPELLINGS: dict[str, tuple[str, ...]] = {
     "hours": ("hrs",),
     "days": (),
 }
-"""How people write a unit besides its own name; the skill's script takes these too, in any case."""
+"""How people write a unit besides its own name: what requests are drawn from. The skill's script takes these too."""
 
-_NAMES = {spelling.lower(): unit for unit, others in SPELLINGS.items() for spelling in (unit, *others)}
+ALSO: dict[str, tuple[str, ...]] = {
+    "mm": ("millimeter", "millimetre", "mms"),
+    "cm": ("centimeter", "centimetre", "cms"),
+    "m": ("meter", "metre"),
+    "km": ("kilometer", "kilometre", "kms"),
+    "inches": ("in", '"', "″", "”"),
+    "feet": ("foot", "'", "′", "’"),
+    "yards": ("yard", "yds"),
+    "miles": ("mile",),
+    "g": ("gram", "gramme", "gm", "gms"),
+    "kg": ("kilogram", "kilogramme", "kilogrammes", "kilo", "kgs"),
+    "ounces": ("ounce",),
+    "pounds": ("pound",),
+    "celsius": (
+        "C", "deg C", "degree C", "degrees C", "ºC", "℃", "degree Celsius",
+        "centigrade", "degree centigrade", "degrees centigrade",
+    ),
+    "fahrenheit": ("F", "deg F", "degree F", "degrees F", "ºF", "℉", "degree Fahrenheit"),
+    "kelvin": ("°K", "degree kelvin", "degrees kelvin"),
+    "ml": ("milliliter", "millilitre", "cc"),
+    "liters": ("l", "litre", "ltr"),
+    "cups": (),
+    "gallons": ("gallon", "gals"),
+    "kmh": (
+        "kmph", "km/hr", "km per hour",
+        "kilometer per hour", "kilometers per hour", "kilometre per hour", "kilometres per hour",
+    ),
+    "mph": ("mile per hour", "miles an hour", "mi/h", "miles/hour"),
+    "knots": ("knot", "kt", "kts"),
+    "seconds": ("second", "secs", "s"),
+    "minutes": ("minute", "mins"),
+    "hours": ("hour", "hr", "h"),
+    "days": ("day", "d"),
+}  # fmt: skip
+"""More that the script reads and no request is drawn from, so that adding here changes no conversation."""
+
+ABSOLUTE_ZERO = {"celsius": -273.15, "fahrenheit": -459.67, "kelvin": 0.0}
+
+
+def _plain(spelling: str) -> str:
+    """`spelling` in lower case, without spaces and the dots of abbreviations."""
+    return re.sub(r"[ .\t\r\n\u00a0]", "", spelling.lower())
+
+
+_NAMES = {_plain(text): unit for unit in UNITS for text in (unit, *SPELLINGS[unit], *ALSO[unit])}
 
 
 def unit_of(spelling: str) -> str | None:
     """The unit that is written `spelling`; None if the skill knows none."""
-    return _NAMES.get(spelling.lower())
+    return _NAMES.get(_plain(spelling))
 
 
 _LARGEST_RATIO = 5000
@@ -112,7 +157,17 @@ def show(value: float, decimals: int) -> str:
     return "0" if text == "-0" else text
 
 
-def show_result(value: float) -> str:
-    """A converted value: 2 decimals, more below 1."""
+def show_exactly(value: float) -> str:
+    """`value` with every digit, as a person writes it."""
+    return f"{Decimal(repr(value + 0.0)):f}".removesuffix(".0")
+
+
+def show_result(value: float, rounded: bool) -> str:
+    """A converted value: 2 decimals, more below 1, and below 0.00001 four digits, whatever zeros stand before them.
+
+    Args:
+        rounded: the value may be off by what adding leaves, so that no more than 8 decimals mean anything.
+    """
     size = abs(value)
-    return show(value, 2 if size >= 1 else 4 if size >= 0.01 else 8)
+    small = 8 if rounded else max(8, 3 - Decimal(repr(size)).adjusted())
+    return show(value, 2 if size >= 1 else 4 if size >= 0.01 else small)

@@ -34,6 +34,7 @@ class Values:
     def __init__(self, split: Split, rng: random.Random) -> None:
         self._split = split
         self.rng = rng
+        """For what is drawn beside open values."""
 
     def number(self, signed: bool = False) -> str:
         """A number as a person types it: up to four digits, at most two decimals."""

@@ -6,16 +6,14 @@ Conversations with one system prompt are trained and evaluated together, which c
 from __future__ import annotations
 
 import random
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from core.user_files import SKILLS_PLACE, skill_key
 from data import prompts, words
-from data.forms import FieldText, Form, instructions, shipped, variant
-from data.phrases import slots
+from data.forms import Form, shipped, variant
 from data.requests import Listed, catalogue
-from data.skill_library import shipped_skills
+from data.skill_library import shipped_skill
 from data.tasks import HELD_OUT, TRAINED
 from data.tasks.words import other_advice
 from data.values import Split
@@ -41,12 +39,14 @@ class World:
     """Skills with a task of their own."""
     listed: tuple[Listed, ...]
     """Skills that are only listed."""
-    own_wording: bool
-    """Whether the prompt is one of ours."""
 
     def form(self, task: str) -> Form:
-        """How the skill `task` is presented here."""
-        return next(form for form in self.forms if form.task == task)
+        """How the skill `task` is presented here.
+
+        Raises:
+            KeyError: it is not offered.
+        """
+        return {form.task: form for form in self.forms}[task]
 
 
 def make_world(split: Split, seed: int, number: int, users: Sequence[str] = ()) -> World:
@@ -60,18 +60,24 @@ def make_world(split: Split, seed: int, number: int, users: Sequence[str] = ()) 
     tasks = _tasks(split, size, rng)
     taken = {skill_key(name) for name in tasks}
     forms = tuple(_form(name, split, taken, rng) for name in tasks)
-    others = catalogue(split)
-    # Some stay unlisted, so that there are requests which no skill serves.
-    listed = tuple(
-        replace(each, alias=_alias(each.name, taken, rng)) if split != "test" else each
-        for each in rng.sample(others, min(size - len(forms), len(others) - 3))
-        if skill_key(each.name) not in taken
-    )
+    listed = _listed(split, size - len(forms), taken, rng)
     skills = [*(form.skill for form in forms), *(Skill(each.shown, each.description, "") for each in listed)]
     rng.shuffle(skills)
     own = not users or rng.random() >= _USERS_PROMPT
     wording = _wording(split, rng) if own else rng.choice(users)
-    return World(wording.replace(SKILLS_PLACE, list_skills(skills)), forms, listed, own)
+    return World(wording.replace(SKILLS_PLACE, list_skills(skills)), forms, listed)
+
+
+def _listed(split: Split, count: int, taken: set[str], rng: random.Random) -> tuple[Listed, ...]:
+    """At most `count` skills of the catalogue; in training at least one of them can be run, and names are others."""
+    others = catalogue(split)
+    # Some stay unlisted, so that there are requests which no skill serves.
+    chosen = rng.sample(others, min(count, len(others) - 3))
+    if split == "test":
+        return tuple(each for each in chosen if skill_key(each.name) not in taken)
+    if chosen and not any(each.runnable for each in chosen):
+        chosen[0] = rng.choice([each for each in others if each.runnable])
+    return tuple(replace(each, alias=_alias(each.name, taken, rng)) for each in chosen)
 
 
 def _tasks(split: Split, size: int, rng: random.Random) -> list[str]:
@@ -83,15 +89,16 @@ def _tasks(split: Split, size: int, rng: random.Random) -> list[str]:
 
 
 def _alias(name: str, taken: set[str], rng: random.Random) -> str:
-    """Another name for a skill, often its own written otherwise, and some that say nothing: a model that loads by
-    habit, not from the list, is wrong about those. `taken` is added to.
+    """A name for a skill, which is added to `taken`: its own, often written otherwise, or one that says nothing.
+
+    A model that loads by habit, not from the list, is wrong about the last.
     """
     while True:
-        style, words_ = rng.random(), name.split("-")
+        style, parts = rng.random(), name.split("-")
         if style < 0.4:
             alias = name
         elif style < 0.75:
-            order = rng.sample(words_, len(words_)) if rng.random() < 0.4 else words_
+            order = rng.sample(parts, len(parts)) if rng.random() < 0.4 else parts
             alias = rng.choice((
                 "_".join(order), "".join(map(str.capitalize, order)), "-".join((*order, rng.choice(_ENDINGS))),
                 "-".join((rng.choice(_BEGINNINGS), *order)), order[-1] if len(order[-1]) > 3 else order[0],
@@ -113,52 +120,9 @@ def _wording(split: Split, rng: random.Random) -> str:
 
 
 def _form(name: str, split: Split, taken: set[str], rng: random.Random) -> Form:
-    skill = next(skill for skill in shipped_skills() if skill.name == name)
+    skill = shipped_skill(name)
     if split == "test" or rng.random() < _OWN_FORM:
         return shipped(skill)
     if name == "plant-care":
         skill = Skill(skill.name, skill.description, other_advice(skill.body, rng))
     return variant(skill, rng, lambda other: _alias(other, taken, rng))
-
-
-_FIELDS: dict[str, tuple[tuple[str, ...], str, object]] = {
-    "amount": (("amount", "value", "number", "quantity"), "the number", 12.5),
-    "amount2": (("other_amount", "second", "number2"), "the other number", 3),
-    "name": (("name", "person", "who", "contact"), "the name", "Anna"),
-    "name2": (("other_name", "person2", "with"), "the other name", "Ben"),
-    "city": (("city", "place", "location", "town", "from"), "the city", "Rome"),
-    "city2": (("other_city", "destination", "to"), "the other city", "Oslo"),
-    "time": (("time", "at", "when", "clock"), "the time as the user says it", "7:30"),
-    "text": (("text", "content", "input", "sentence"), "the user's text, copied", "Good day"),
-    "phone": (("phone", "number", "phone_number"), "the phone number", "555-0100"),
-    "email": (("email", "address", "mail", "email_address"), "the e-mail address", "ana@example.org"),
-    "title": (("title", "subject", "heading", "topic", "called"), "the title", "The blue door"),
-    "date": (("date", "day", "on", "due"), "the date as the user says it", "3 May"),
-    "small": (("count", "how_many", "number", "n"), "how many", 4),
-    "small2": (("other_count", "second_number", "n2", "score2"), "the other number", 7),
-}
-"""For each slot of the catalogue: names of a field for it, what it means, an example."""
-
-
-def runnable(entry: Listed) -> list[str]:
-    """The patterns of `entry` whose slots make a call with arguments."""
-    return [pattern for pattern in entry.patterns if slots(pattern)]
-
-
-def made_up(entry: Listed, rng: random.Random) -> Form:
-    """A form for a skill that is only listed: a field for each slot of its patterns, one call, any manner."""
-    patterns = runnable(entry)
-    used = [slot for slot in _FIELDS if any(slot in slots(pattern) for pattern in patterns)]
-    rng.shuffle(used)
-    keys: dict[str, str] = {}
-    for slot in used:
-        keys[slot] = rng.choice([name for name in _FIELDS[slot][0] if name not in keys.values()])
-    texts = [
-        FieldText(keys[slot], _FIELDS[slot][1], _FIELDS[slot][2], any(slot not in slots(each) for each in patterns))
-        for slot in used
-    ]
-    intent = re.sub(r"[\W_]+", "_", entry.name) if rng.random() < 0.25 else None
-    script = rng.choice(("index.html", "index.html", "index.html", "run.html", "start.html"))
-    body = instructions(entry.shown, script, intent, texts, rng)
-    intents = {} if intent is None else {"": intent}
-    return Form(entry.name, Skill(entry.shown, entry.description, body), script, keys, intents)

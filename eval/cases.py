@@ -28,10 +28,10 @@ from core.errors import UserError
 from core.files import file_hash
 from core.recipe import parse_yaml
 from core.stages import Run
-from core.user_files import read_system
+from core.user_files import SKILLS_PLACE, read_system
 from data.skill_library import read_skills, system_prompt
 from eval.suite import Suite
-from hermes import Conversation, Message, Skill, ToolCall, dumps, validate_conversation
+from hermes import Conversation, Message, Skill, ToolCall, dumps, list_skills, validate_conversation
 from hermes.gallery_tools import GALLERY_TOOLS, NO_SKILL_ANSWER
 
 _Text: TypeAlias = Annotated[str, Field(min_length=1)]
@@ -103,6 +103,8 @@ def cases_suite(run: Run, cases: Path, skills_folder: Path, system_file: Path | 
     """
     skills = read_skills(skills_folder)
     system = read_system(system_file, skills) if system_file else system_prompt(skills)
+    if list_skills(skills) not in system:
+        raise UserError(f"{system_file}: {SKILLS_PLACE} must stand where the skills are to be listed; none is offered")
     conversations = read_cases(cases, skills, system)
     return Suite(
         title=f"{len(conversations)} cases of {cases.name}",

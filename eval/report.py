@@ -41,7 +41,8 @@ WORST = 10
 """Wrong conversations that a report shows of each model; the JSON file has as many."""
 BY_SKILL = tuple(metric for metric in METRICS if metric.key in ("load_exact", "run_exact", "trajectory"))
 """The metrics that are shown skill by skill, and by which models are compared on held-out skills."""
-RUN_EXACT = BY_SKILL[1]
+(RUN_EXACT,) = (metric for metric in METRICS if metric.key == "run_exact")
+"""The metric of the charts by skill."""
 
 
 def write_report(folder: Path, results: Mapping[str, ModelResult], facts: Mapping[str, JSON]) -> None:

@@ -18,7 +18,7 @@ from eval.cases import cases_suite
 from eval.report import headline_table, write_report
 from eval.results import ModelResult, load_results, save_results
 from eval.subjects import MODELS, Subject, bundle_path, need_model, subject
-from eval.suite import Suite, split_suite
+from eval.suite import Suite, results_path, split_suite
 from eval.trajectory import evaluate
 from hermes.record import JSON
 
@@ -28,7 +28,6 @@ _CODE = (
 )
 """What decides replies and scores; the look of the report does not."""
 _REPLIES = "replies.jsonl"
-_RESULTS = "results.json"
 
 
 def evaluate_models(recipe: Recipe, run: Run, names: Sequence[str] = (), *, full: bool = False) -> Path:
@@ -69,7 +68,7 @@ def evaluate_suite(suite: Suite, recipe: Recipe, run: Run, names: Sequence[str] 
         if name in (names or MODELS):
             results[name] = _evaluate(model, this, suite, recipe)
         elif this.why_stale() is None:
-            results[name] = load_results(this.folder / _RESULTS)
+            results[name] = load_results(results_path(suite.folder, name))
     report = suite.folder / "report"
     write_report(report, results, _facts(suite, recipe, run))
     _print_table(results, suite.title)
@@ -95,7 +94,7 @@ def _stage(model: Subject, suite: Suite, recipe: Recipe) -> Stage:
 
 def _evaluate(model: Subject, this: Stage, suite: Suite, recipe: Recipe) -> ModelResult:
     """The results of one model; replies of an interrupted evaluation are kept and not asked for again."""
-    target = this.folder / _RESULTS
+    target = results_path(suite.folder, model.name)
     stale = this.why_stale()
     if stale is None:
         console().print(f"eval: {model.name}: up to date")
@@ -116,7 +115,7 @@ def _evaluate(model: Subject, this: Stage, suite: Suite, recipe: Recipe) -> Mode
         )
     seconds = round(time.monotonic() - started, 1)
     meta = {"weights": model.weights, **model.settings, "seconds": seconds}
-    result = ModelResult(model.name, model.label, cases, meta)
+    result = ModelResult(model.name, model.name, cases, meta)
     save_results(target, result)
     this.finish([target], seconds=seconds, peak_memory_gb=peak_memory_gb())
     return result

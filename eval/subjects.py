@@ -24,7 +24,7 @@ class Subject:
     """One model that can be evaluated."""
 
     name: str
-    label: str
+    """One of `MODELS`."""
     weights: str
     """Hash of what answers."""
     package: str
@@ -32,6 +32,7 @@ class Subject:
     settings: Mapping[str, JSON]
     """What the recipe's evaluation says that decides its replies."""
     open: Callable[[], Backend]
+    """Loads it."""
 
     @contextmanager
     def opened(self) -> Iterator[Backend]:
@@ -70,7 +71,7 @@ def subject(name: str, recipe: Recipe, run: Run) -> Subject:
     limit = {"max_new_tokens": recipe.evaluation.max_new_tokens}
     if name == "bundle":
         bundle = bundle_path(recipe, run)
-        return Subject(name, name, file_hash(bundle), "litert-lm-api", limit, lambda: _litert(recipe, bundle))
+        return Subject(name, file_hash(bundle), "litert-lm-api", limit, lambda: _litert(recipe, bundle))
     settings = limit | {"batch_size": recipe.evaluation.batch_size, "precision": _precision(recipe)}
     merged = run.training / "merged"
     tuned = name == "tuned"
@@ -79,13 +80,13 @@ def subject(name: str, recipe: Recipe, run: Run) -> Subject:
     def load() -> Backend:
         return _transformers(recipe, merged if tuned else materialise(recipe.model), name)
 
-    return Subject(name, name, weights, "transformers", settings, load)
+    return Subject(name, weights, "transformers", settings, load)
 
 
 def _precision(recipe: Recipe) -> str:
     """The recipe's precision on this machine; torch is loaded only where it must say."""
     asked = recipe.evaluation.precision
-    return str(choose_dtype(asked)).removeprefix("torch.") if asked == "auto" else asked
+    return str(choose_dtype(asked, on_cpu=True)).removeprefix("torch.") if asked == "auto" else asked
 
 
 def _transformers(recipe: Recipe, folder: Path, name: str) -> Backend:

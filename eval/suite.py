@@ -10,6 +10,7 @@ from core.files import file_hash, value_hash
 from core.recipe import Recipe
 from core.stages import Run, need_file, need_stage
 from data.build import read_conversations
+from data.stage import data_inputs
 from hermes import Conversation
 from hermes.record import JSON
 
@@ -32,6 +33,16 @@ class Suite:
         return value_hash([conversation.to_json() for conversation in self.conversations])
 
 
+def split_folder(run: Run, full: bool) -> Path:
+    """Where results on the test split go: on all of it if `full`, else on its first conversations."""
+    return run.evaluation_full if full else run.evaluation
+
+
+def results_path(folder: Path, name: str) -> Path:
+    """Where the results of the model `name` are in a suite's folder."""
+    return folder / name / "results.json"
+
+
 def split_suite(recipe: Recipe, run: Run, full: bool) -> Suite:
     """The first `evaluation.quick` conversations of the test split, or all of it.
 
@@ -39,16 +50,15 @@ def split_suite(recipe: Recipe, run: Run, full: bool) -> Suite:
         UserError: the recipe's data are not there, or cannot be read.
     """
     path = need_file(run.data / "test.jsonl", "hermes-edge data")
-    need_stage(run.data, "hermes-edge data", recipe.data_inputs())
+    need_stage(run.data, "hermes-edge data", data_inputs(recipe))
     conversations = read_conversations(path)
     asked = conversations if full else conversations[: recipe.evaluation.quick]
     some = f"the first {len(asked)} of {len(conversations)}"
     count = some if len(asked) < len(conversations) else f"all {len(asked)}"
-    folder, other = run.evaluation, run.evaluation_full
     return Suite(
         title=f"{count} test conversations",
-        folder=other if full else folder,
+        folder=split_folder(run, full),
         conversations=asked,
         facts={"test conversations": {"file": path.name, "sha256": file_hash(path), "asked": count}},
-        others=(folder if full else other,),
+        others=(split_folder(run, not full),),
     )

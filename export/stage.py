@@ -13,6 +13,7 @@ from core.models import load_tokenizer
 from core.recipe import Recipe
 from core.stages import Run, Stage, code_hash, need_stage, versions
 from data.build import read_conversations
+from data.stage import data_inputs
 from export.bundle import write_bundle
 from export.card import card
 from export.convert import convert
@@ -35,7 +36,7 @@ def bundle_path(recipe: Recipe, run: Run) -> Path:
 
 def stage(recipe: Recipe, run: Run) -> Stage:
     """What the export of `recipe` depends on."""
-    need_stage(run.data, "hermes-edge data", recipe.data_inputs())
+    need_stage(run.data, "hermes-edge data", data_inputs(recipe))
     need_stage(run.training, "hermes-edge train", recipe.training_inputs())
     weights = run.training / "merged" / "model.safetensors"
     return Stage(

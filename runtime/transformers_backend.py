@@ -74,7 +74,7 @@ class TransformersBackend:
         """Load a folder in Hugging Face layout: safetensors weights, its own code only if that is trusted."""
         from core.models import choose_dtype, load_model, load_tokenizer
 
-        model = load_model(folder, choose_dtype(precision), trust_remote_code)
+        model = load_model(folder, choose_dtype(precision, on_cpu=True), trust_remote_code)
         tokenizer = load_tokenizer(folder, trust_remote_code)
         shown = name or folder.name
         return cls(model, tokenizer, dialect, batch_size=batch_size, max_new_tokens=max_new_tokens, name=shown)

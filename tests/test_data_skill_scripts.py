@@ -1,89 +1,17 @@
 """The shipped skills' scripts, run by node, against the Python that stands for them."""
 
-import json
 import random
 import re
-import shutil
-import subprocess
-from typing import Any
 
 import pytest
+from skill_pages import Case, assert_agree, cases_of, needs_node, run_scripts
 
 from data.agent_skills import generate
-from data.skill_library import SKILLS_FOLDER
 from data.skill_scripts import SCRIPTED_SKILLS, Notes, script_output
 from data.units import SPELLINGS, UNITS
 from hermes import dumps
 
-pytestmark = pytest.mark.skipif(
-    shutil.which("node") is None, reason="node is not installed, so the skills' scripts cannot run"
-)
-
-Case = tuple[str, str]
-
-# A run starts with a storage of its own; `random` replaces what the device would draw.
-_HARNESS = """
-const fs = require('fs');
-const { scripts, runs } = JSON.parse(fs.readFileSync(0, 'utf8'));
-const functions = {};
-for (const [skill, script] of Object.entries(scripts)) {
-  const window = {};
-  new Function('window', script)(window);
-  functions[skill] = window['ai_edge_gallery_get_result'];
-}
-function set(name, value) {
-  Object.defineProperty(globalThis, name, { configurable: true, ...value });
-}
-function storage(kind) {
-  const kept = new Map(kind === 'broken' ? [['note-keeper', '[1']] : []);
-  const refuse = () => { throw new Error('QuotaExceededError'); };
-  return {
-    getItem: (key) => (kept.has(key) ? kept.get(key) : null),
-    setItem: kind === 'full' ? refuse : (key, value) => { kept.set(key, String(value)); },
-  };
-}
-const device = globalThis.crypto;
-async function outputs({ inputs, random, kind }) {
-  const drawn = [...(random || [])];
-  const stub = { getRandomValues: (array) => { array[0] = drawn.shift(); return array; } };
-  set('crypto', { value: random ? stub : device });
-  if (kind === 'denied') set('localStorage', { get: () => { throw new Error('SecurityError'); } });
-  else set('localStorage', { value: kind === 'none' ? undefined : storage(kind) });
-  const found = [];
-  for (const [skill, data] of inputs) found.push(await functions[skill](data, ''));
-  return found;
-}
-(async () => {
-  const found = [];
-  for (const run of runs) found.push(await outputs(run));
-  process.stdout.write(JSON.stringify(found));
-})();
-"""
-
-
-def run_scripts(*runs: dict[str, Any]) -> list[list[dict[str, str]]]:
-    """What the scripts return: a list a run, whose `inputs` are done in turn."""
-    scripts = {}
-    for skill in SCRIPTED_SKILLS:
-        page = (SKILLS_FOLDER / skill / "scripts" / "index.html").read_text(encoding="utf-8")
-        (scripts[skill],) = re.findall(r"<script>(.*)</script>", page, flags=re.DOTALL)
-    answer = subprocess.run(
-        ["node", "-e", _HARNESS],
-        input=json.dumps({"scripts": scripts, "runs": runs}),
-        capture_output=True, text=True, encoding="utf-8", check=True, timeout=60,
-    )  # fmt: skip
-    return [[json.loads(text) for text in outputs] for outputs in json.loads(answer.stdout)]
-
-
-def assert_agree(cases: list[Case]) -> None:
-    (outputs,) = run_scripts({"inputs": cases})
-    for (skill, data), output in zip(cases, outputs, strict=True):
-        assert output == script_output(skill, data), (skill, data)
-
-
-def cases_of(skill: str, *rows: dict[str, object]) -> list[Case]:
-    return [(skill, json.dumps(row)) for row in rows]
-
+pytestmark = needs_node
 
 ODD = ("12.5", "-3", "twelve", "1e3", "", True, None, [1], {"a": 1}, 1e13, 1e-9, -0.0, 10**30, 2.0, 2.5, -1, 0, "٣")
 
@@ -216,15 +144,6 @@ def test_notes_agree_over_sequences() -> None:
             assert output == script_output(skill, data, notes=notes), data
             kinds.add(re.sub(r"\d+|:.*", "", *output.values(), flags=re.DOTALL))
     assert {"Note  saved.", "Note  deleted.", "no note has", "Note ", " notes", "there is no note "} <= kinds
-
-
-def test_a_page_that_cannot_keep_notes_says_so() -> None:
-    steps = cases_of("note-keeper", {"action": "add", "text": "x"}, {"action": "list"})
-    kinds = ("none", "denied", "full", "broken")
-    none, denied, full, broken = run_scripts(*({"inputs": steps, "kind": kind} for kind in kinds))
-    assert none == denied == [{"error": "notes cannot be kept here"}] * 2
-    assert full == [{"error": "the notes cannot be saved"}, {"result": "0 notes"}]
-    assert broken == [{"error": "the kept notes cannot be read"}] * 2
 
 
 def both(skill: str, fields: dict[str, object], times: int) -> list[list[str]]:

@@ -1,6 +1,7 @@
 """The shipped skills, read as the app reads them, and a user's own folder of skills."""
 
 import json
+import random
 import re
 from datetime import datetime
 from pathlib import Path
@@ -8,17 +9,17 @@ from pathlib import Path
 import pytest
 
 from core.errors import UserError
-from data.skill_library import SKILLS_FOLDER, read_skill, read_skills, shipped_skills, system_prompt
+from data.forms import shipped
+from data.skill_library import SKILLS_FOLDER, read_skill, read_skills, shipped_skill, shipped_skills, system_prompt
 from data.skill_scripts import (
     SCRIPTED_SKILLS,
     Notes,
     current_date_result,
-    plant_answer,
-    plant_care,
     run_intent_result,
     run_js_result,
     script_output,
 )
+from data.tasks import TASKS
 from hermes import Skill, dumps
 
 FOLDERS = tuple(sorted(path.name for path in SKILLS_FOLDER.iterdir() if path.is_dir()))
@@ -84,14 +85,15 @@ def test_the_examples_of_the_skills_work() -> None:
     ],
 )
 def test_results_of_known_inputs(skill: str, fields: dict[str, object], result: str) -> None:
-    assert run_js_result(skill, dumps(fields)) == {"result": result, "status": "succeeded"}
+    assert run_js_result(script_output(skill, dumps(fields))) == {"result": result, "status": "succeeded"}
 
 
 def test_a_scripts_error_arrives_as_a_result() -> None:
-    result = run_js_result("unit-converter", '{"value": 1, "from": "parsecs", "to": "m"}')
-    assert result == {"result": '{"error": "unknown unit: parsecs"}', "status": "succeeded"}
+    output = script_output("unit-converter", '{"value": 1, "from": "parsecs", "to": "m"}')
+    assert output == {"error": "unknown unit: parsecs"}
+    assert run_js_result(output) == {"result": '{"error": "unknown unit: parsecs"}', "status": "succeeded"}
     with pytest.raises(KeyError):
-        run_js_result("plant-care", "{}")
+        script_output("plant-care", "{}")
 
 
 def test_notes_stay_between_calls_and_no_id_comes_twice() -> None:
@@ -121,14 +123,17 @@ def test_the_phones_answers_to_intents() -> None:
     assert run_intent_result("send_sms", "{}") == {"action": "send_sms", "parameters": "{}", "result": "succeeded"}
 
 
-def test_the_plants_are_those_of_the_skill() -> None:
-    plants = plant_care()
-    assert len(plants) == 14 and len(set(plants.values())) == 14
-    for advice in plants.values():
-        assert re.fullmatch(r"water every [1-9]\d? (days|weeks|months), [a-z ]+", advice)
-    assert plant_answer("cactus") == "Cactus: water every 3 weeks, full sun."
-    with pytest.raises(KeyError):
-        plant_answer("oak")
+def test_each_plant_of_the_skill_has_an_answer_of_its_own() -> None:
+    skill = shipped_skill("plant-care")
+    plants = re.findall("^- (.+):", skill.body, flags=re.MULTILINE)
+    form, rng = shipped(skill), random.Random(0)
+    episodes = {plant: TASKS["plant-care"].play(form, "", {"plant": plant}, rng) for plant in plants}
+    assert len({episode.answer.partition(": ")[2] for episode in episodes.values()}) == len(plants) == 14
+    for plant, episode in episodes.items():
+        answer = rf"{plant.capitalize()}: water every [1-9]\d? (days|weeks|months), [a-z ]+\."
+        assert re.fullmatch(answer, episode.answer) and episode.facts[0] in episode.answer
+    assert episodes["cactus"].answer == "Cactus: water every 3 weeks, full sun."
+    assert (episodes["cactus"].exchanges, episodes["cactus"].facts) == ((), ("every 3 weeks",))
 
 
 def test_a_bad_skill_is_named(tmp_path: Path) -> None:

@@ -89,6 +89,9 @@ def test_the_prompt_lists_every_skill_of_the_folder(folder: Path, tmp_path: Path
     assert {each.messages[0].content for each in suite.conversations} == {system_prompt(read_skills(folder))}
     (tmp_path / "system.txt").write_text("Mine:\n___SKILLS___\n")
     other = cases_suite(run, cases, folder, tmp_path / "system.txt")
+    (tmp_path / "bare.txt").write_text("No place for skills.")
+    with pytest.raises(UserError, match=r"bare\.txt: ___SKILLS___ must stand"):
+        cases_suite(run, cases, folder, tmp_path / "bare.txt")
     listed = "\n\n".join(f'- Skill name: "{name}"\n- Description: About {name}.' for name in ("dice", "note"))
     assert {each.messages[0].content for each in other.conversations} == {f"Mine:\n{listed}"}
     assert suite.data() != other.data()

@@ -8,13 +8,12 @@ from itertools import islice
 
 import pytest
 
-from data.forms import Form, variant
+from data.forms import SLOTS, Form, made_up, variant
 from data.phrases import expand, expansions, phrase, slots
-from data.requests import catalogue, chat, every_pattern, phrasings
-from data.skill_library import shipped_skills
+from data.requests import catalogue, chat, phrasings
+from data.skill_library import shipped_skill
 from data.tasks import HELD_OUT, TASKS, TRAINED
 from data.values import SPLITS, Split, Values
-from data.worlds import made_up, runnable
 from hermes import Skill
 
 MOST = 4000
@@ -44,6 +43,12 @@ def test_a_phrase_keeps_its_values_and_puts_nothing_after_an_open_end() -> None:
         assert "2 / 0" in asked and "please" not in asked.casefold()
 
 
+def every_pattern(split: Split) -> list[str]:
+    """All patterns of `split`, of skills, catalogue and chat."""
+    patterns = [pattern for name in TASKS for each in phrasings(name, split).values() for pattern in each]
+    return [*patterns, *(pattern for each in catalogue(split) for pattern in each.patterns), *chat(split)]
+
+
 def test_no_two_splits_can_give_the_same_request() -> None:
     owner: dict[str, Split] = {}
     for split in SPLITS:
@@ -69,12 +74,10 @@ def test_catalogue_skills_are_distinct_and_none_is_a_skill_that_ships() -> None:
     names = [each.name for split in SPLITS for each in catalogue(split)]
     assert len(names) == len(set(names)) >= 100
     assert not set(names) & TASKS.keys()
-    filled = {"amount", "amount2", "name", "name2", "city", "city2", "time", "text", "phone", "email", "title", "date"}
-    filled |= {"small", "small2"}
     for split in SPLITS:
         assert all(like in TRAINED for each in catalogue(split) for like in each.like)
         for pattern in (*(p for each in catalogue(split) for p in each.patterns), *chat(split)):
-            assert slots(pattern) <= filled, pattern
+            assert slots(pattern) <= SLOTS.keys(), pattern
 
 
 def _as_the_app_reads_it(form: Form) -> None:
@@ -87,7 +90,7 @@ def _as_the_app_reads_it(form: Form) -> None:
 
 @pytest.mark.parametrize("name", TRAINED)
 def test_other_forms_of_a_skill_say_what_their_calls_use(name: str) -> None:
-    skill = next(skill for skill in shipped_skills() if skill.name == name)
+    skill = shipped_skill(name)
     forms = [variant(skill, random.Random(seed)) for seed in range(200)]
     for form in forms:
         _as_the_app_reads_it(form)
@@ -95,10 +98,13 @@ def test_other_forms_of_a_skill_say_what_their_calls_use(name: str) -> None:
     assert len({form.skill.body for form in forms}) >= (1 if name == "plant-care" else 8)
 
 
-def test_made_up_forms_have_a_field_for_each_slot() -> None:
-    for split in SPLITS:
-        for entry in catalogue(split):
-            for seed in range(5 if runnable(entry) else 0):
-                form = made_up(entry, random.Random(seed))
-                _as_the_app_reads_it(form)
-                assert form.keys.keys() == {slot for pattern in runnable(entry) for slot in slots(pattern)}
+def test_runnable_skills_have_the_same_slots_in_every_request() -> None:
+    runnable = [each for split in SPLITS for each in catalogue(split) if each.runnable]
+    assert len(runnable) > 30
+    for entry in runnable:
+        used = {frozenset(slots(text)) for pattern in entry.patterns for text in expansions(pattern)}
+        assert len(used) == 1 and used != {frozenset()}, entry.name
+        for seed in range(5):
+            form = made_up(entry, random.Random(seed))
+            _as_the_app_reads_it(form)
+            assert {frozenset(form.keys)} == used

@@ -15,7 +15,7 @@ from core.sentinels import claim_tokens, start_rows
 from data.tokenise import Example, tokenise
 from hermes import Conversation, Message, Tool, ToolCall, get_dialect, text_of
 from hermes.control import SENTINELS
-from training.adapter import attach, merge, open_tokenizer, save_adapter
+from training.adapter import Vocabulary, attach, merge, save_adapter
 from training.batches import collate
 from training.loss import add_gradient, labelled_loss
 
@@ -72,15 +72,15 @@ def test_missing_tokens_are_named(tokenizer: PreTrainedTokenizerFast, reserved: 
 
 def test_only_claimed_rows_are_trained_and_the_merged_model_has_them(tiny_llama: Path, tmp_path: Path) -> None:
     small = recipe(tiny_llama)
-    tokenizer, fit = open_tokenizer(tiny_llama, small)
+    vocabulary = Vocabulary.of(tiny_llama, small)
     plain = load_tokenizer(tiny_llama)
     model = load_model(tiny_llama, torch.float32)
     before = model.get_input_embeddings().weight.detach().clone()
-    rows = fit(model)
+    rows = vocabulary.start(model)
     pieces = plain.encode("<tool_call>", add_special_tokens=False)
     assert torch.allclose(model.get_input_embeddings().weight[rows[0]], before[pieces].mean(0))
     tuned = attach(model, small.training, 0, rows)
-    example: Example = tokenise(CONVERSATION, DIALECT, tokenizer)
+    example: Example = tokenise(CONVERSATION, DIALECT, vocabulary.tokenizer)
     batch = collate([example, example], 1000)
     optimizer = torch.optim.AdamW([weight for weight in tuned.parameters() if weight.requires_grad], lr=0.05)
     first = add_gradient(tuned, batch, 0.01)[0]
@@ -106,3 +106,24 @@ def test_a_start_is_the_mean_of_the_pieces(tiny_llama: Path, tokenizer: PreTrain
     assert torch.allclose(model.get_input_embeddings().weight[9], before[pieces].mean(0))
     others = [row for row in range(len(before)) if row != 9]
     assert torch.equal(model.get_input_embeddings().weight[others], before[others])
+
+
+def test_a_token_with_a_use_and_a_head_of_its_own_are_refused(
+    tiny_llama: Path, tokenizer: PreTrainedTokenizerFast
+) -> None:
+    with pytest.raises(UserError, match=r"model.reserved_tokens: <\|im_end\|>: begins, ends or pads"):
+        claim_tokens(tokenizer, SENTINELS, ("<|im_end|>", *RESERVED))
+    model = load_model(tiny_llama, torch.float32)
+    model.config.tie_word_embeddings = False
+    with pytest.raises(UserError, match="sentinels: text"):
+        start_rows(model, tokenizer, {"<tool_call>": 8})
+
+
+@pytest.mark.parametrize(
+    ("sentinels", "reserved", "words"),
+    [("text", RESERVED, "nothing claims them"), ("tokens", (*RESERVED, RESERVED[0]), "one stands twice")],
+)
+def test_a_recipe_whose_reserved_tokens_cannot_be_meant(sentinels: str, reserved: tuple[str, ...], words: str) -> None:
+    model = ModelSettings(source="x", reserved_tokens=reserved)
+    with pytest.raises(ValueError, match=words):
+        Recipe.model_validate({"name": "small", "sentinels": sentinels, "model": model})

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -90,42 +91,54 @@ def prepare_tokenizer(tokenizer: PreTrainedTokenizerFast, dialect: Dialect) -> i
     return int(ids[0])
 
 
-def open_tokenizer(
-    base: Path, recipe: Recipe
-) -> tuple[PreTrainedTokenizerFast, Callable[[PreTrainedModel], list[int]]]:
-    """The tokenizer of `base` as `recipe` trains with it, its sentinels claimed if it says so, and what makes a model
-    of `base` fit it: that gives the claimed rows a start and returns their ids.
+@dataclass(frozen=True)
+class Vocabulary:
+    """The tokenizer that a recipe trains with, and the rows of the embedding that are trained for it."""
 
-    Raises:
-        UserError: the end of turn is not one token, or reserved tokens are missing.
-    """
-    plain = load_tokenizer(base, recipe.model.trust_remote_code)
-    tokenizer, ids = plain, dict[str, int]()
-    if recipe.sentinels == "tokens":
-        tokenizer, ids = claim_tokens(plain, SENTINELS, recipe.model.reserved_tokens)
-    prepare_tokenizer(tokenizer, get_dialect(recipe.dialect))
+    tokenizer: PreTrainedTokenizerFast
+    plain: PreTrainedTokenizerFast
+    """The checkpoint's own."""
+    claimed: dict[str, int]
+    """Sentinels that a reserved token was renamed for, and its id."""
 
-    def fit(model: PreTrainedModel) -> list[int]:
-        start_rows(model, plain, ids)
-        return sorted(ids.values())
+    @classmethod
+    def of(cls, base: Path, recipe: Recipe) -> Vocabulary:
+        """The vocabulary of the checkpoint in `base`.
 
-    return tokenizer, fit
+        Raises:
+            UserError: the end of turn is not one token, or reserved tokens are missing.
+        """
+        plain = load_tokenizer(base, recipe.model.trust_remote_code)
+        tokenizer, claimed = plain, dict[str, int]()
+        if recipe.sentinels == "tokens":
+            tokenizer, claimed = claim_tokens(plain, SENTINELS, recipe.model.reserved_tokens)
+        prepare_tokenizer(tokenizer, get_dialect(recipe.dialect))
+        return cls(tokenizer, plain, claimed)
+
+    def start(self, model: PreTrainedModel) -> list[int]:
+        """Give the claimed rows of a model of this checkpoint a start; returns their ids."""
+        start_rows(model, self.plain, self.claimed)
+        return sorted(self.claimed.values())
 
 
 def merge(base: Path, recipe: Recipe, adapter: Path, output: Path) -> None:
-    """Write base + adapter to `output` as a plain float32 model in safetensors, with tokenizer and template."""
+    """Write base + adapter to `output` as a plain float32 model in safetensors, with tokenizer and template.
+
+    Raises:
+        UserError: the base model or its tokenizer cannot be loaded, or does not fit the recipe.
+    """
     import torch
     from peft import PeftModel
 
-    tokenizer, fit = open_tokenizer(base, recipe)
+    vocabulary = Vocabulary.of(base, recipe)
     model = load_model(base, torch.float32, recipe.model.trust_remote_code)
-    fit(model)
+    vocabulary.start(model)
     merged = PeftModel.from_pretrained(model, adapter).merge_and_unload()
-    stop = tokenizer.eos_token_id
+    stop = vocabulary.tokenizer.eos_token_id
     merged.config.eos_token_id = stop
     merged.config.pad_token_id = stop
     merged.generation_config.eos_token_id = stop
     merged.generation_config.pad_token_id = stop
     merged.generation_config.do_sample = False
     merged.save_pretrained(output, safe_serialization=True)
-    tokenizer.save_pretrained(output)
+    vocabulary.tokenizer.save_pretrained(output)

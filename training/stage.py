@@ -14,10 +14,11 @@ from core.models import choose_dtype, load_model, materialise, resolve_source
 from core.recipe import Recipe
 from core.stages import Run, Stage, code_hash, need_stage, versions
 from data.build import read_conversations
+from data.stage import data_inputs
 from data.supervision import Kind, audit
 from data.tokenise import Example, tokenise
 from hermes import dumps, get_dialect, unreadable_turns
-from training.adapter import attach, merge, open_tokenizer, save_adapter
+from training.adapter import Vocabulary, attach, merge, save_adapter
 from training.checkpoint import Progress
 from training.curve import CURVE_FILES, write_curve
 from training.loop import fit
@@ -31,7 +32,7 @@ SPLITS = ("train", "validation")
 
 def stage(recipe: Recipe, run: Run) -> Stage:
     """What the training of `recipe` depends on."""
-    need_stage(run.data, "hermes-edge data", recipe.data_inputs())
+    need_stage(run.data, "hermes-edge data", data_inputs(recipe))
     splits = [run.data / f"{split}.jsonl" for split in SPLITS]
     return Stage(
         run.training,
@@ -61,12 +62,13 @@ def train(recipe: Recipe, run: Run) -> Path:
         return merged
     console().print(f"train: {stale}")
     base = materialise(recipe.model)
-    tokenizer, fit_vocabulary = open_tokenizer(base, recipe)
+    vocabulary = Vocabulary.of(base, recipe)
+    tokenizer = vocabulary.tokenizer
     supervision = _audited(recipe, run, tokenizer)
     examples, rejected = _examples(recipe, run, tokenizer)
     dtype = choose_dtype(recipe.training.precision)
     plain = load_model(base, dtype, recipe.model.trust_remote_code)
-    rows = fit_vocabulary(plain)
+    rows = vocabulary.start(plain)
     model = attach(_on_device(plain), recipe.training, recipe.seed, rows)
     with progress("train") as advance:
         finished = fit(

@@ -2,7 +2,8 @@
 
 `SKILL.yaml` has `train`, `validation` and `test`, each a list of patterns (`data.phrases`), or a mapping of
 what is asked (a variant, such as `add` and `find`) to such lists. `catalogue.yaml` has skills that are listed
-and asked for but have no instructions of their own, `chat.yaml` requests that no skill serves.
+and asked for but have no instructions of their own, `chat.yaml` requests that no skill serves, `forms.yaml` other
+ways in which a shipped skill could have been written (`data.forms`).
 """
 
 from __future__ import annotations
@@ -12,11 +13,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import yaml
+from core.recipe import parse_yaml
+from data.values import Split
 
-from data.values import SPLITS, Split
-
-FOLDER = Path(__file__).parent
+_FOLDER = Path(__file__).parent
 
 
 @dataclass(frozen=True)
@@ -29,6 +29,8 @@ class Listed:
     patterns: tuple[str, ...]
     like: frozenset[str] = frozenset()
     """Skills that might serve its requests as well."""
+    runnable: bool = False
+    """Whether every request has the same slots and says nothing else that a call would need."""
     alias: str = ""
     """The name under which a list shows it, where that is another one."""
 
@@ -39,15 +41,21 @@ class Listed:
 
 
 @cache
-def _read(name: str) -> dict[str, Any]:
-    content: dict[str, Any] = yaml.safe_load((FOLDER / f"{name}.yaml").read_text(encoding="utf-8"))
+def read(name: str) -> dict[str, Any]:
+    """The content of `NAME.yaml` in this folder.
+
+    Raises:
+        UserError: it is not YAML, or a key stands twice.
+    """
+    path = _FOLDER / f"{name}.yaml"
+    content: dict[str, Any] = parse_yaml(path.read_text(encoding="utf-8"), str(path))
     return content
 
 
 @cache
 def phrasings(skill: str, split: Split) -> dict[str, tuple[str, ...]]:
     """Patterns by variant; a skill without variants has one, named ``""``. Empty for a split without phrasings."""
-    given = _read(skill).get(split, {})
+    given = read(skill).get(split, {})
     by_variant = given if isinstance(given, dict) else {"": given}
     return {variant: tuple(patterns) for variant, patterns in by_variant.items()}
 
@@ -56,22 +64,18 @@ def phrasings(skill: str, split: Split) -> dict[str, tuple[str, ...]]:
 def catalogue(split: Split) -> tuple[Listed, ...]:
     """The skills that are only listed; no two splits share one."""
     return tuple(
-        Listed(each["name"], each["description"], tuple(each["requests"]), frozenset(each.get("like", ())))
-        for each in _read("catalogue")[split]
+        Listed(
+            each["name"],
+            each["description"],
+            tuple(each["requests"]),
+            frozenset(each.get("like", ())),
+            each.get("run", False),
+        )
+        for each in read("catalogue")[split]
     )
 
 
 @cache
 def chat(split: Split) -> tuple[str, ...]:
     """Patterns of requests that no skill serves."""
-    return tuple(_read("chat")[split])
-
-
-def every_pattern(split: Split) -> list[str]:
-    """All patterns of `split`, of skills, catalogue and chat."""
-    names = [path.stem for path in sorted(FOLDER.glob("*.yaml")) if path.stem not in ("catalogue", "chat", "forms")]
-    patterns = [pattern for name in names for each in phrasings(name, split).values() for pattern in each]
-    return [*patterns, *(pattern for each in catalogue(split) for pattern in each.patterns), *chat(split)]
-
-
-__all__ = ["FOLDER", "SPLITS", "Listed", "catalogue", "chat", "every_pattern", "phrasings"]
+    return tuple(read("chat")[split])

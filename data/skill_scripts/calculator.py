@@ -10,6 +10,7 @@ from data.units import show
 _LONGEST = 200
 _LARGEST = 1e15
 _TOKEN = re.compile(rf"[0-9]+(?:\.[0-9]+)?|\.[0-9]+|[^{SPACE}]")
+_HEXADECIMAL = re.compile(r"(?:^|[^0-9.])0[xX]")
 _SIGNS = {"x": "*", "X": "*", "×": "*", "÷": "/", "−": "-"}
 
 
@@ -35,6 +36,8 @@ class _Reader:
         self._next = 0
 
     def read(self) -> float:
+        if _HEXADECIMAL.search(self._expression):
+            raise self._unreadable()
         value = self._sum()
         if self._next < len(self._tokens):
             raise self._unreadable()

@@ -32,6 +32,8 @@ def password_maker(data: str, rng: random.Random) -> str:
     fields = parse(data)
     length = whole_within(fields, "length", 4, 64, missing=16)
     symbols = fields.get("symbols", True)
+    if symbols in ("true", "false"):
+        symbols = symbols == "true"
     if not isinstance(symbols, bool):
         raise ValueError("symbols must be true or false")
     kinds = (*_KINDS, _SYMBOLS) if symbols else _KINDS

@@ -5,14 +5,16 @@ from __future__ import annotations
 import re
 from datetime import date, datetime
 
+from data import words
 from data.skill_scripts.fields import SPACE, parse, text_of
 from data.skill_scripts.texts import amount
 
 _WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
-_MONTHS = (
-    "january", "february", "march", "april", "may", "june",
-    "july", "august", "september", "october", "november", "december",
-)  # fmt: skip
+_DAY_NAMES = {
+    *(name.lower() for name in _WEEKDAYS), *(name[:3].lower() for name in _WEEKDAYS),
+    "tues", "weds", "thur", "thurs",
+}  # fmt: skip
+_MONTHS = tuple(map(str.lower, words.MONTHS))
 _YEARS_AHEAD = 8
 """29 February comes back within 8 years, whatever the century."""
 
@@ -47,20 +49,22 @@ def _read_today(text: str) -> date:
 
 
 def _read_date(text: str, today: date) -> date:
-    words = [word for word in re.split(f"[{SPACE},.]+", text.lower()) if word not in ("", "the", "of")]
+    parts = [part for part in re.split(f"[{SPACE},.]+", text.lower()) if part not in ("", "the", "of")]
+    if parts and parts[0] in _DAY_NAMES:
+        del parts[0]
     found: date | None = None
-    if len(words) == 1:
-        parts = re.fullmatch(r"([1-9][0-9]{3})-([0-9]{2})-([0-9]{2})", words[0])
-        found = _date(*parts.groups()) if parts else None
-    elif len(words) in (2, 3):
-        month = _month(words[0]) or _month(words[1])
-        day = re.fullmatch(r"([0-9]{1,2})(?:st|nd|rd|th)?", words[1 if _month(words[0]) else 0])
-        if month and day and len(words) == 2:
+    if len(parts) == 1:
+        numbers = re.fullmatch(r"([1-9][0-9]{3})-([0-9]{2})-([0-9]{2})", parts[0])
+        found = _date(*numbers.groups()) if numbers else None
+    elif len(parts) in (2, 3):
+        month = _month(parts[0]) or _month(parts[1])
+        day = re.fullmatch(r"([0-9]{1,2})(?:st|nd|rd|th)?", parts[1 if _month(parts[0]) else 0])
+        if month and day and len(parts) == 2:
             years = range(today.year, today.year + _YEARS_AHEAD + 1)
             coming = [candidate for year in years if (candidate := _date(year, month, day[1]))]
             found = next((candidate for candidate in coming if candidate >= today), None)
-        elif month and day and re.fullmatch("[1-9][0-9]{3}", words[2]):
-            found = _date(words[2], month, day[1])
+        elif month and day and re.fullmatch("[1-9][0-9]{3}", parts[2]):
+            found = _date(parts[2], month, day[1])
     if found is None:
         raise _unreadable(text)
     return found

@@ -11,6 +11,7 @@ from data.skill_scripts.fields import SPACE, parse, text_of, whole_within
 from data.skill_scripts.texts import amount
 
 _LARGEST_ID = 999_999
+_BREAKS = re.compile("[\n\v\f\r\x1c-\x1e\x85\u2028\u2029]+")
 
 
 @dataclass
@@ -36,7 +37,8 @@ def note_keeper(data: str, notes: Notes) -> str:
     if action == "find":
         return _find(_filled(fields), notes)
     if action == "list":
-        listed = "; ".join(f"{number}: {text}" for number, text in sorted(notes.texts.items()))
+        # The semicolon is the list's own, so that no note looks like two.
+        listed = "; ".join(f"{number}: {text.replace(';', ',')}" for number, text in sorted(notes.texts.items()))
         return amount(len(notes.texts), "note") + (f": {listed}" if listed else "")
     if action == "delete":
         return _delete(whole_within(fields, "id", 1, _LARGEST_ID), notes)
@@ -44,7 +46,8 @@ def note_keeper(data: str, notes: Notes) -> str:
 
 
 def _filled(fields: Mapping[str, Any]) -> str:
-    text = text_of(fields, "text").strip(SPACE)
+    """The text in one line, so that no note looks like two where notes stand one a line."""
+    text = _BREAKS.sub(" ", text_of(fields, "text")).strip(SPACE)
     if not text:
         raise ValueError("text is empty")
     return text

@@ -52,7 +52,7 @@ def _clock(rng: random.Random) -> str:
     return f"{hour}:{minute:02d}" if rng.random() < 0.8 else f"{hour:02d}:{minute:02d}"
 
 
-def clock_time(text: str) -> tuple[int, int]:
+def _hour_and_minute(text: str) -> tuple[int, int]:
     """Hour (0 to 23) and minute of a time as `_clock` writes it."""
     clock, _, half = text.partition(" ")
     hour, _, minute = clock.partition(":")
@@ -60,7 +60,7 @@ def clock_time(text: str) -> tuple[int, int]:
 
 
 def _remind(form: Form, variant: str, values: Mapping[str, str], rng: random.Random) -> Episode:
-    hour, minute = clock_time(values["time"])
+    hour, minute = _hour_and_minute(values["time"])
     fields: dict[str, JSON] = {"title": "Reminder", "message": values["task"], "hour": hour, "minute": minute}
     at = f"{hour}:{minute:02d}"
     answer = f"I will remind you every day at {at}."

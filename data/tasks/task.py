@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from data.forms import Form
-from data.skill_scripts import run_js_result
+from data.skill_scripts import Notes, run_js_result, script_output
 from data.values import Values
 from hermes import ToolCall, dumps
 from hermes.record import JSON
@@ -45,32 +45,34 @@ class Task:
     """Slots whose values come from a short list, so that splits may share them."""
 
 
-FAILED = "That did not work: {error}."
-"""The answer after a call that failed."""
-
-
 def run_script(
     form: Form,
     fields: Mapping[str, JSON],
     answer: Callable[[str], tuple[str, tuple[str, ...]]],
     before: tuple[Exchange, ...] = (),
-    **state: object,
+    *,
+    rng: random.Random | None = None,
+    notes: Notes | None = None,
 ) -> Episode:
-    """An episode whose last call is that of the skill's script; `answer` makes sentence and facts of its result."""
-    result = run_js_result(form.task, dumps(dict(fields)), **state)  # type: ignore[arg-type]
-    exchanges = (*before, Exchange(form.run_js(fields), result))
-    text = result["result"]
-    error = _error(text)
-    if error is not None:
-        return Episode(exchanges, FAILED.format(error=error), (error,))
-    return Episode(exchanges, *answer(text))
+    """An episode whose last call is that of the skill's script.
+
+    Args:
+        fields: the call's data, by the names of the shipped skill.
+        answer: makes sentence and facts of the script's result.
+        before: what happened before that call.
+        rng: draws for the skills that draw.
+        notes: what the phone keeps; the call may change it.
+    """
+    output = script_output(form.task, dumps(dict(fields)), rng=rng, notes=notes)
+    exchanges = (*before, Exchange(form.run_js(fields), run_js_result(output)))
+    if "error" in output:
+        return failed(exchanges, output["error"])
+    return Episode(exchanges, *answer(output["result"]))
 
 
-def _error(result: str) -> str | None:
-    """The error of a script's result, which arrives as a result of its own."""
-    if not result.startswith('{"error"'):
-        return None
-    return str(json.loads(result)["error"])
+def failed(exchanges: tuple[Exchange, ...], error: str) -> Episode:
+    """An episode whose last call failed, which its answer says."""
+    return Episode(exchanges, f"That did not work: {error}.", (error,))
 
 
 def number(text: str) -> float | int:

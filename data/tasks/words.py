@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 from data import words
 from data.forms import Form
-from data.skill_library import shipped_skills
+from data.skill_library import shipped_skill
 from data.skill_scripts import Notes
 from data.tasks.task import Episode, Task, run_script
 from data.values import Values
@@ -62,11 +62,11 @@ def _sentence(text: str) -> str:
 
 
 _PLANT = re.compile(r"^- ([^:\n]+): (water (every [^,\n]+)[^\n]*)$", re.MULTILINE)
+"""A line of `plant-care`'s list: the plant, the advice, and how often to water."""
 
 
 def _plant_values(draw: Values, variant: str) -> dict[str, str]:
-    body = next(skill.body for skill in shipped_skills() if skill.name == "plant-care")
-    return {"plant": draw.rng.choice(_PLANT.findall(body))[0]}
+    return {"plant": draw.rng.choice(_PLANT.findall(shipped_skill("plant-care").body))[0]}
 
 
 def _plant(form: Form, variant: str, values: Mapping[str, str], rng: random.Random) -> Episode:
