@@ -38,7 +38,7 @@ for listed_elsewhere.
 """
 
 _TRAINING: dict[Plan, int] = {
-    "call": 4, "listed_run": 2, "opening": 4, "listed_opening": 4, "unlisted": 2, "listed_elsewhere": 3, "chat": 1,
+    "call": 6, "listed_run": 2, "opening": 3, "listed_opening": 3, "unlisted": 2, "listed_elsewhere": 3, "chat": 1,
 }  # fmt: skip
 _PLANS: dict[Split, dict[Plan, int]] = {
     "train": _TRAINING,

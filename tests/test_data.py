@@ -84,7 +84,7 @@ def test_no_slot_is_left_unfilled(conversations: list[Conversation]) -> None:
 
 def test_kinds_and_skills_are_balanced(splits: dict[Split, list[Conversation]]) -> None:
     kinds = {split: Counter(row.notes["kind"] for row in rows) for split, rows in splits.items()}
-    assert kinds["train"]["call"] == 80 and kinds["train"]["none"] >= 120
+    assert kinds["train"]["call"] == 120 and kinds["train"]["none"] >= 120
     assert kinds["test"] == {"call": 180, "none": 60}
     called = Counter(row.notes["skill"] for row in splits["test"] if row.notes["kind"] == "call")
     assert set(called) == {*TRAINED, *HELD_OUT}
