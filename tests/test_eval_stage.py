@@ -12,6 +12,7 @@ from core.errors import UserError
 from core.files import atomic_write_text
 from core.recipe import Recipe, load_recipe
 from core.stages import Run, Stage
+from data.stage import data_inputs
 from eval.results import load_results
 from eval.stage import evaluate_cases, evaluate_models
 from hermes import Conversation, Message, dumps
@@ -32,7 +33,7 @@ def write_split(recipe: Recipe, run: Run, conversations: list[Conversation]) -> 
     """A data stage that has made this test split."""
     path = run.data / "test.jsonl"
     atomic_write_text(path, "".join(dumps(each.to_json()) + "\n" for each in conversations))
-    Stage(run.data, recipe.data_inputs()).finish([path])
+    Stage(run.data, data_inputs(recipe)).finish([path])
 
 
 @pytest.fixture
