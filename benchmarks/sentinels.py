@@ -1,6 +1,7 @@
 """Sentinels as text against sentinels as tokens: `python benchmarks/sentinels.py runs-text/x runs-tokens/x [--full]`.
 
-Two runs of one recipe, the second with `--set sentinels=tokens`, both trained and evaluated. Prints the tokens of
+Two runs of one recipe, both trained and evaluated, the second with `--set sentinels=tokens` and four tokens in
+`--set model.reserved_tokens=[…]`. Prints the tokens of
 the recorded calls with each run's own tokenizer, the time of the replies that should be calls, and the paired
 differences of accuracy, as Markdown.
 """

@@ -33,8 +33,8 @@ opening: up to `load_skill`. listed_run and listed_opening: a skill of the catal
 unlisted, listed_elsewhere, chat: no skill that is listed serves the request, which is one of a shipped skill, one of
 the catalogue, or neither.
 
-Where a world has no skill for a plan (a listed one with slots, an unlisted one that ships), the conversation is as
-for listed_elsewhere.
+Where a world leaves no shipped skill unlisted, unlisted is as listed_elsewhere; where it lists none of the catalogue
+that can be run, listed_run is as listed_opening.
 """
 
 _TRAINING: dict[Plan, int] = {
