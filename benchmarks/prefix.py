@@ -22,7 +22,7 @@ from core.recipe import load_recipe
 from data.agent_skills import generate
 from data.tokenise import IGNORED, tokenise
 from hermes import get_dialect
-from training.adapter import attach, mixed_precision
+from training.adapter import attach, efficient
 from training.batches import Batch, collate, plan
 from training.loss import add_gradient
 
@@ -82,7 +82,7 @@ def measure(variant: str, steps: int) -> dict[str, float]:
         rows = [examples[index] for index in indices]
         batch = collate(rows, settings.part_tokens) if shares else whole_rows(rows)
         started = time.perf_counter()
-        with mixed_precision(model):
+        with efficient(model):
             step(model, batch)
         times.append(time.perf_counter() - started)
         model.zero_grad(set_to_none=True)

@@ -5,11 +5,14 @@ from __future__ import annotations
 import copy
 import json
 import shutil
+from contextlib import nullcontext
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
 import torch
+from peft import PeftModel
+from peft.tuners.lora import Linear as LoraLinear
 from safetensors.torch import load_file
 from transformers import AutoModelForCausalLM, PreTrainedTokenizerFast
 from transformers.models.llama.modeling_llama import LlamaRMSNorm
@@ -19,7 +22,7 @@ from core.recipe import ModelSettings, Recipe, TrainingSettings
 from data.agent_skills import generate
 from data.tokenise import IGNORED, Example, tokenise
 from hermes import Conversation, Message, get_dialect
-from training.adapter import attach, merge, save_adapter
+from training.adapter import attach, efficient, merge, save_adapter
 from training.batches import collate, plan
 from training.checkpoint import restore, trainable
 from training.loop import fit, learning_rate
@@ -113,25 +116,56 @@ def test_shared_prefix_and_selective_logits_change_neither_loss_nor_gradient(
     ours, reference = llama(tiny_llama, dtype), llama(tiny_llama, dtype)
     assert collate(rows, 1000).prefix.numel() > 400
     compare_gradients(ours, reference, rows, tolerance)
+    with_adapters = [adapted(llama(tiny_llama, dtype)).to(dtype) for _ in range(2)]
+    compare_gradients(*with_adapters, rows, tolerance)
 
 
-def test_the_gradient_of_smollm2_in_float32(smollm2: Path, short: list[Example]) -> None:
-    """Measured: at most 3.5e-6 for a weight, in another order of float32 sums."""
-    ours, reference = (attach(llama(smollm2), settings(dropout=0.0), seed=1) for _ in range(2))
-    for model in (ours, reference):
-        torch.manual_seed(1)
-        for name, weight in trainable(model).items():
-            if "lora_B" in name:
-                # They begin at 0, and then nothing flows back to the other half of each pair.
-                torch.nn.init.normal_(weight, std=0.02)
-    compare_gradients(ours, reference, short[:5], 1e-5)
+@pytest.mark.parametrize(("fast", "tolerance"), [(False, 1e-5), (True, 3e-5)])
+def test_the_gradient_of_smollm2_in_float32(smollm2: Path, short: list[Example], fast: bool, tolerance: float) -> None:
+    """Measured: at most 6.1e-6 for a weight from another order of float32 sums, 1.6e-5 with merged weights.
+
+    Transformers' own gradient in float32 differs from that in float64 by up to 5.9e-5.
+    """
+    compare_gradients(adapted(llama(smollm2)), adapted(llama(smollm2)), short[:5], tolerance, fast)
 
 
-def compare_gradients(ours: torch.nn.Module, reference: torch.nn.Module, rows: list[Example], tolerance: float) -> None:
+def adapted(model: torch.nn.Module) -> PeftModel:
+    """`model` with an adapter through which gradients flow back to all of it; the same each time."""
+    adapted = attach(model, settings(dropout=0.0), seed=1)
+    for name, weight in trainable(adapted).items():
+        if "lora_B" in name:
+            # They begin at 0, and then nothing flows back to the other half of each pair.
+            torch.nn.init.normal_(weight, std=0.02)
+    return adapted
+
+
+def test_within_a_fast_step_the_model_computes_otherwise_and_afterwards_as_before(
+    tiny_llama: Path, short: list[Example]
+) -> None:
+    model = adapted(llama(tiny_llama))
+    layers = [layer for layer in model.modules() if isinstance(layer, LoraLinear)]
+    attention = model.config._attn_implementation
+    with efficient(model):
+        assert all("forward" in vars(layer) for layer in layers)
+        assert model.config._attn_implementation != attention
+    assert not any("forward" in vars(layer) for layer in layers)
+    assert model.config._attn_implementation == attention
+
+
+def test_dropout_keeps_pefts_own_products(tiny_llama: Path) -> None:
+    model = attach(llama(tiny_llama), settings(dropout=0.1), seed=1)
+    with efficient(model):
+        assert not any("forward" in vars(layer) for layer in model.modules() if isinstance(layer, LoraLinear))
+
+
+def compare_gradients(
+    ours: torch.nn.Module, reference: torch.nn.Module, rows: list[Example], tolerance: float, fast: bool = True
+) -> None:
     """`add_gradient` of a batch against transformers' own forward pass, row by row, with all logits."""
     batch = collate(rows, 1000)
-    loss, count = add_gradient(ours, batch, 1.0)
-    assert labelled_loss(ours, batch) == (pytest.approx(loss, rel=tolerance), count)
+    with efficient(ours) if fast else nullcontext():
+        loss, count = add_gradient(ours, batch, 1.0)
+        assert labelled_loss(ours, batch) == (pytest.approx(loss, rel=tolerance), count)
     expected, labels = 0.0, 0
     for row in rows:
         targets = torch.tensor(row.labels)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -43,20 +43,25 @@ def attach(model: PreTrainedModel, settings: TrainingSettings, seed: int, rows: 
 
 
 @contextmanager
-def mixed_precision(model: nn.Module) -> Iterator[None]:
-    """Within the block a bfloat16 model computes with its float32 adapter rounded to bfloat16.
+def efficient(model: nn.Module) -> Iterator[None]:
+    """Within the block the tuned `model` computes its loss and gradient in less time; change its weights outside.
 
-    Otherwise PEFT casts every layer's input to the adapter's float32 and back, which costs a quarter of a step.
-    The adapter's own values, and their gradients, stay float32. Models of other dtypes compute as they are.
+    A bfloat16 model computes with its float32 adapter rounded to bfloat16; otherwise PEFT casts every layer's input
+    to float32 and back. The adapter's own values, and their gradients, stay float32. On a processor, see also
+    `training.processor`.
     """
     import torch
     from peft.helpers import disable_input_dtype_casting
 
+    from training.processor import fast_step
+
     weight = next(model.parameters())
-    if weight.dtype != torch.bfloat16:
-        yield
-        return
-    with disable_input_dtype_casting(model), torch.autocast(weight.device.type, dtype=torch.bfloat16):
+    with ExitStack() as stack:
+        if weight.dtype == torch.bfloat16:
+            stack.enter_context(disable_input_dtype_casting(model))
+            stack.enter_context(torch.autocast(weight.device.type, dtype=torch.bfloat16))
+        if weight.device.type == "cpu":
+            stack.enter_context(fast_step(model))
         yield
 
 

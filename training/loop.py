@@ -14,7 +14,7 @@ from core.memory import release_freed
 from core.recipe import TrainingSettings
 from data.tokenise import Example
 from training import checkpoint
-from training.adapter import mixed_precision
+from training.adapter import efficient
 from training.batches import collate, plan
 from training.checkpoint import Progress, trainable
 from training.loss import add_gradient, labelled_loss
@@ -125,7 +125,7 @@ def _step(
         group["lr"] = rate
     device = next(model.parameters()).device
     batch = collate([train[index] for index in schedule.batches[step]], settings.part_tokens).to(device)
-    with mixed_precision(model):
+    with efficient(model):
         loss, labels = add_gradient(model, batch, 1 / schedule.labels_per_step)
     norm = torch.nn.utils.clip_grad_norm_(trainable(model).values(), settings.max_gradient_norm)
     if not (math.isfinite(loss) and math.isfinite(norm)):
@@ -146,7 +146,7 @@ def mean_loss(model: nn.Module, examples: Sequence[Example], settings: TrainingS
     total, count = 0.0, 0
     for indices in plan(examples, settings.batch_size, epochs=1, seed=0):
         batch = collate([examples[index] for index in indices], settings.part_tokens)
-        with mixed_precision(model):
+        with efficient(model):
             loss, labels = labelled_loss(model, batch.to(device))
         total, count = total + loss, count + labels
     model.train(was_training)
