@@ -28,6 +28,7 @@ _RUNTIME = (
     "litert_backend",
     "litert_messages",
     "raw_text",
+    "speed",
     "shared_prefix",
     "transformers_backend",
 )

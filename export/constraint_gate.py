@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from itertools import product
 from typing import TYPE_CHECKING, Literal
 
 from export.constraint import TOOLS_OF_BUILDER
 from export.gates import Outcome, judge, not_checked
-from hermes import Conversation, Dialect, Message, Tool, ToolCall, ToolCalls, text_of, validate_call
+from hermes import Conversation, Dialect, Malformed, Message, Tool, ToolCall, ToolCalls, text_of, validate_call
 from hermes.grammar import compile as compile_grammar
 from runtime.backend import Completion
 from runtime.bundle_tokenizer import bundle_tokenizer
@@ -17,7 +18,11 @@ from runtime.litert_backend import LiteRTBackend
 if TYPE_CHECKING:
     from export.gates import Subject
 
-Written = Literal["legal", "illegal", "cut", "no call"]
+Written = Literal["legal", "illegal", "broken", "cut", "no call"]
+ENOUGH = 4
+"""Illegal calls to see prevented before no more prompts are tried."""
+LONGEST = 64
+"""Tokens of a reply; a call of the tools that are offered here takes about 25."""
 
 _CITY = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
 ILLEGAL_TOOLS = (Tool("no_such_tool", "Tells the weather of a city.", _CITY), Tool("get_weather", "Weather.", _CITY))
@@ -28,8 +33,8 @@ _CITIES = ("Paris", "Oslo", "Rome", "Lima")
 def constraint_active(subject: Subject) -> Outcome:
     """Ask for calls that the constraint of the recipe's tools does not know.
 
-    Every prompt is asked four times: as it is, and with the opening sentinel already written, each without and with the
-    constraint. Only prompts that give an illegal call without it can show anything; without one, nothing was checked.
+    Every prompt is asked with the opening sentinel already written, and as it is, each without the constraint, and with
+    it if an illegal call came. Only such prompts can show anything; without one, nothing was checked.
     """
     if subject.recipe.export.constraint == "none":
         return not_checked("the recipe says `export.constraint: none`")
@@ -48,15 +53,21 @@ def check_active(
     free: Counter[Written] = Counter()
     held: Counter[Written] = Counter()
     examples: list[str] = []
-    for prompt in illegal_prompts(dialect):
-        for start, regex in dict.fromkeys((("", whole), (opening, opened))):
-            without = backend.complete_prompt(prompt + start)
-            written = read(dialect, start, without, tools)
-            free[written] += 1
-            if written == "illegal":
-                under = backend.complete_prompt(prompt + start, regex=regex)
-                held[read(dialect, start, under, tools)] += 1
-                examples = examples or [start + without.text, start + under.text]
+    before, backend.max_new_tokens = backend.max_new_tokens, LONGEST
+    try:
+        for prompt, (start, regex) in product(
+            illegal_prompts(dialect), dict.fromkeys(((opening, opened), ("", whole)))
+        ):
+            if free["illegal"] < ENOUGH:
+                without = backend.complete_prompt(prompt + start)
+                written = read(dialect, start, without, tools)
+                free[written] += 1
+                if written == "illegal":
+                    under = backend.complete_prompt(prompt + start, regex=regex)
+                    held[read(dialect, start, under, tools)] += 1
+                    examples = examples or [start + without.text, start + under.text]
+    finally:
+        backend.max_new_tokens = before
     figures = {
         "prompts": free.total(),
         "illegal calls without the constraint": free["illegal"],
@@ -65,11 +76,12 @@ def check_active(
     }
     if not free["illegal"]:
         return not_checked(f"the model wrote no illegal call without the constraint in {free.total()} prompts", figures)
-    return judge(figures, at_most={"illegal calls with the constraint": 0})
+    return judge(figures, at_most={f"{_WORDS[kind]} with the constraint": 0 for kind in ("illegal", "broken")})
 
 
 _WORDS: dict[Written, str] = {
     "illegal": "illegal calls",
+    "broken": "broken calls",
     "legal": "legal calls",
     "cut": "replies cut",
     "no call": "texts",
@@ -88,9 +100,12 @@ def illegal_prompts(dialect: Dialect) -> Iterator[str]:
 
 
 def read(dialect: Dialect, start: str, written: Completion, tools: Sequence[Tool]) -> Written:
-    """What a reply is that begins with `start`; a call is illegal if `tools` do not take it, or if it is broken."""
+    """What a reply is that begins with `start`; a call is illegal if `tools` do not take it."""
     reply = dialect.parse(start + written.text, tools, finish_reason=written.finish_reason)
     if isinstance(reply, ToolCalls):
-        wrong = reply.malformed or any(validate_call(call, tools) for call in reply.calls)
-        return "illegal" if wrong else "legal"
-    return "cut" if written.finish_reason == "length" else "no call"
+        if any(validate_call(call, tools) for call in reply.calls):
+            return "illegal"
+        return "broken" if reply.malformed else "legal"
+    if written.finish_reason == "length":
+        return "cut"
+    return "broken" if isinstance(reply, Malformed) else "no call"

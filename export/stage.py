@@ -27,7 +27,7 @@ PACKAGES = ("litert-torch", "litert-converter", "ai-edge-quantizer", "litert-lm-
 _CODE = (
     *(f"export/{name}.py" for name in ("bundle", "card", "constraint", "convert", "metadata", "stage", "verify")),
     *(f"runtime/{name}.py" for name in ("bundle_tokenizer", "constraint", "litert_backend", "litert_messages")),
-    "runtime/raw_text.py",
+    *(f"runtime/{name}.py" for name in ("raw_text", "speed")),
 )
 
 

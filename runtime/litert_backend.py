@@ -11,7 +11,7 @@ from __future__ import annotations
 import time
 import weakref
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ from runtime.bundle_tokenizer import bundle_tokenizer
 from runtime.constraint import Constraints
 from runtime.litert_messages import as_message, declared, merge, to_runtime
 from runtime.raw_text import GREEDY, Raw, RawConversation, RawSession, Sampling, constrained_decoding, response_format
+from runtime.speed import Speed, speed_of
 
 NO_CACHE = ":nocache"
 """What the runtime calls keeping its prepared weights in memory; by default it writes them beside the bundle."""
@@ -29,18 +30,6 @@ NO_CACHE = ":nocache"
 
 class ReplyError(UserError):
     """The runtime refused a turn, e.g. since it could not read a call; the message is its own."""
-
-
-@dataclass(frozen=True)
-class Speed:
-    """What the runtime measured in its last turn."""
-
-    prompt_tokens: int
-    """Tokens prefilled in this turn; fewer than the prompt's where earlier ones were kept."""
-    prompt_tokens_per_second: float
-    new_tokens: int
-    """With the end-of-turn mark."""
-    new_tokens_per_second: float
 
 
 class LiteRTBackend:
@@ -79,6 +68,7 @@ class LiteRTBackend:
         if not bundle.is_file():
             raise UserError(f"{bundle}: no such bundle")
         litert_lm.set_min_log_severity(litert_lm.LogSeverity.INFO if verbose else litert_lm.LogSeverity.SILENT)
+        self.bundle = bundle
         self.name = bundle.stem
         self.dialect = get_dialect(dialect_name)
         self.max_new_tokens = max_new_tokens
@@ -157,7 +147,7 @@ class LiteRTBackend:
             self._drop()
             raise ReplyError(f"{label}: {error}") from None
         info = raw.benchmark()
-        self.speed = _speed(info)
+        self.speed = speed_of(info)
         # One token more than allowed is asked for: a reply that needs it was cut, one that does not ended by itself.
         cut = info.last_decode_token_count > limit
         full = prompt_tokens + info.last_decode_token_count >= self.context_tokens
@@ -207,7 +197,7 @@ class LiteRTBackend:
             self._drop()
             raise
         info = opened.get_benchmark_info()
-        self.speed = _speed(info)
+        self.speed = speed_of(info)
         full = opened.token_count >= self.context_tokens
         self.cut = self.cut or full or info.last_decode_token_count >= self.max_new_tokens
         # After a cut the runtime would go on without an end-of-turn mark; a fresh conversation has it.
@@ -282,15 +272,6 @@ class LiteRTBackend:
                 "fewer tools or skills, or an export with a longer export.cache_length"
             )
         return tokens
-
-
-def _speed(info: Any) -> Speed:
-    return Speed(
-        info.last_prefill_token_count,
-        info.last_prefill_tokens_per_second,
-        info.last_decode_token_count,
-        info.last_decode_tokens_per_second,
-    )
 
 
 def _close_all(opened: list[Any], engine: Any) -> None:
