@@ -11,6 +11,7 @@ from export.constraint import TOOLS_OF_BUILDER
 from export.gates import Outcome, judge, not_checked
 from hermes import Conversation, Dialect, Malformed, Message, Tool, ToolCall, ToolCalls, text_of, validate_call
 from hermes.grammar import compile as compile_grammar
+from hermes.grammar.regex import Alphabet
 from runtime.backend import Completion
 from runtime.bundle_tokenizer import bundle_tokenizer
 from runtime.litert_backend import LiteRTBackend
@@ -42,9 +43,7 @@ def constraint_active(subject: Subject) -> Outcome:
     return check_active(subject.backend, tools, bundle_tokenizer(subject.bundle).alphabet)
 
 
-def check_active(
-    backend: LiteRTBackend, tools: Sequence[Tool], alphabet: Literal["byte_level", "sentencepiece"]
-) -> Outcome:
+def check_active(backend: LiteRTBackend, tools: Sequence[Tool], alphabet: Alphabet) -> Outcome:
     """As `constraint_active`, for a loaded bundle and the tools that the constraint is for."""
     dialect, opening = backend.dialect, backend.dialect.sentinels[0]
     grammar = compile_grammar(tools, dialect)

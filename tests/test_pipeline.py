@@ -21,9 +21,8 @@ from eval.results import load_results
 from eval.stage import evaluate_models
 from export.bundle import write_bundle
 from export.constraint import constraint_files, sidecar_files, write_constraint
-from export.constraint_gate import constraint_active
+from export.constraint_gate import check_active
 from export.convert import ConvertedModel
-from export.gates import Subject
 from export.metadata import llm_metadata
 from export.stage import bundle_path, export
 from export.stage import stage as export_stage
@@ -186,9 +185,8 @@ def test_the_folder_beside_a_bundle_is_for_it_and_for_no_other(
         assert held.constraints is not None and held.constraints.from_sidecar == files["tools.json"]
         litert_checks.check_free_text(backend, held)
         litert_checks.check_cut(held, Conversation((Message("user", "Hi"),), GALLERY_TOOLS))
-    subject = Subject(bundle, finished.run.training / "merged", recipe, ())
-    subject.backend = backend
-    assert str(constraint_active(subject)).startswith("not checked: the model wrote no illegal call")
+    found = check_active(backend, GALLERY_TOOLS, bundle_tokenizer(bundle).alphabet)
+    assert str(found).startswith("not checked: the model wrote no illegal call")
     # The same bundle beside the folder of another tokenizer.
     (tmp_path / bundle.name).symlink_to(bundle)
     other = replace(bundle_tokenizer(bundle), sha256="0" * 64)
