@@ -8,7 +8,7 @@ from itertools import product
 from typing import TYPE_CHECKING, Literal
 
 from export.constraint import TOOLS_OF_BUILDER
-from export.gates import Outcome, judge, not_checked
+from export.gates import Figure, Outcome, judge, not_checked
 from hermes import Conversation, Dialect, Malformed, Message, Tool, ToolCall, ToolCalls, text_of, validate_call
 from hermes.grammar import compile as compile_grammar
 from hermes.grammar.regex import Alphabet
@@ -67,7 +67,7 @@ def check_active(backend: LiteRTBackend, tools: Sequence[Tool], alphabet: Alphab
                     examples = examples or [start + without.text, start + under.text]
     finally:
         backend.max_new_tokens = before
-    figures = {
+    figures: dict[str, Figure] = {
         "prompts": free.total(),
         "illegal calls without the constraint": free["illegal"],
         **{f"{words} with the constraint": held[kind] for kind, words in _WORDS.items()},
