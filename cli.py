@@ -258,6 +258,7 @@ def compat(recipe_path: Path, overrides: tuple[str, ...], runs_folder: Path, pyt
 @click.option(
     "--max-new-tokens", type=click.IntRange(min=1), default=512, show_default=True, help="Limit of one reply."
 )
+@click.option("--constrained", is_flag=True, help="Let only valid calls of these tools be written; text stays free.")
 def run(
     bundle: Path,
     prompt: str | None,
@@ -265,6 +266,7 @@ def run(
     skills_folder: Path | None,
     system_file: Path | None,
     max_new_tokens: int,
+    constrained: bool,
 ) -> None:
     """Talk to a .litertlm bundle in LiteRT-LM: calls are shown as they are parsed.
 
@@ -280,9 +282,9 @@ def run(
     system = read_system(system_file, skills) if system_file else system_prompt(skills)
     by_name = {skill.name: skill for skill in skills}
     if prompt is None:
-        chat(bundle, tools, system, by_name, max_new_tokens=max_new_tokens)
+        chat(bundle, tools, system, by_name, max_new_tokens=max_new_tokens, constrained=constrained)
     else:
-        ask(bundle, prompt, tools, system, by_name, max_new_tokens=max_new_tokens)
+        ask(bundle, prompt, tools, system, by_name, max_new_tokens=max_new_tokens, constrained=constrained)
 
 
 @main.command()

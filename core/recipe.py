@@ -120,6 +120,10 @@ class ExportSettings(_Section):
     """Prompt sizes that the graph is compiled for."""
     quantization: Literal["wi8", "float32"] = "wi8"
     """`wi8`: 8-bit weights, activations quantised as they come."""
+    constraint: Literal["sidecar", "none"] = "sidecar"
+    """`sidecar`: a folder `constraint` beside the bundle, with grammars under which only valid calls of the tools that
+    the data declare can be written.
+    """
 
     @model_validator(mode="after")
     def _check_lengths(self) -> Self:

@@ -16,6 +16,7 @@ from data.build import read_conversations
 from data.stage import data_inputs
 from export.bundle import write_bundle
 from export.card import card
+from export.constraint import constraint_files, write_constraint
 from export.convert import convert
 from export.metadata import llm_metadata
 from export.verify import check_lengths, verify
@@ -24,8 +25,9 @@ from hermes import get_dialect
 PACKAGES = ("litert-torch", "litert-converter", "ai-edge-quantizer", "litert-lm-builder", "litert-lm-api", "torch")
 
 _CODE = (
-    *(f"export/{name}.py" for name in ("bundle", "card", "convert", "metadata", "stage", "verify")),
-    *(f"runtime/{name}.py" for name in ("litert_backend", "litert_messages")),
+    *(f"export/{name}.py" for name in ("bundle", "card", "constraint", "convert", "metadata", "stage", "verify")),
+    *(f"runtime/{name}.py" for name in ("bundle_tokenizer", "constraint", "litert_backend", "litert_messages")),
+    *(f"runtime/{name}.py" for name in ("raw_text", "speed")),
 )
 
 
@@ -73,6 +75,7 @@ def export(recipe: Recipe, run: Run) -> Path:
     dialect = get_dialect(recipe.dialect)
     tokenizer = load_tokenizer(model)
     check_lengths(samples, dialect, tokenizer, recipe.export.cache_length, run.data / "test.jsonl")
+    constraint = constraint_files(recipe, target.name, model / "tokenizer.json")
     log = run.export / "convert.log"
     shutil.rmtree(work, ignore_errors=True)
     log.unlink(missing_ok=True)
@@ -88,12 +91,13 @@ def export(recipe: Recipe, run: Run) -> Path:
         console().print(f"export:   {what}: {outcome}")
     this.begin()
     unproven.replace(target)
+    sidecar = write_constraint(target, constraint)
     atomic_write_json(run.export / "evidence.json", evidence)
     digest = file_hash(target)
     facts = {"merged model": f"SHA-256 `{this.inputs['model'][0]}`", **evidence["replies"], **this.inputs["versions"]}
     atomic_write_text(run.export / "card.md", card(recipe, target.name, target.stat().st_size, digest, facts))
     this.finish(
-        [target, run.export / "card.md", run.export / "evidence.json"],
+        [target, run.export / "card.md", run.export / "evidence.json", *sidecar],
         seconds=round(time.monotonic() - started, 1),
         peak_memory_gb=peak_memory_gb(),
         bytes=target.stat().st_size,

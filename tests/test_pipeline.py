@@ -20,12 +20,16 @@ from data.stage import build_data
 from eval.results import load_results
 from eval.stage import evaluate_models
 from export.bundle import write_bundle
+from export.constraint import constraint_files, sidecar_files, write_constraint
+from export.constraint_gate import check_active
 from export.convert import ConvertedModel
 from export.metadata import llm_metadata
 from export.stage import bundle_path, export
 from export.stage import stage as export_stage
 from export.verify import verify
 from hermes import Conversation, Message, get_dialect
+from hermes.gallery_tools import GALLERY_TOOLS
+from runtime.bundle_tokenizer import bundle_tokenizer
 from runtime.litert_backend import LiteRTBackend
 from training.checkpoint import Progress
 from training.stage import stage as training_stage
@@ -75,7 +79,7 @@ def test_every_stage_leaves_what_it_promises(finished: Finished) -> None:
     expected = {
         run.data: ("train.jsonl", "validation.jsonl", "test.jsonl", "rejected.jsonl", "summary.json"),
         run.training: ("adapter/adapter_model.safetensors", "merged/model.safetensors", "loss.json", "loss.png"),
-        run.export: (f"{finished.recipe.name}.litertlm", "card.md", "evidence.json"),
+        run.export: (f"{finished.recipe.name}.litertlm", "card.md", "evidence.json", "constraint/manifest.json"),
         run.evaluation / "report": ("report.json", "report.md", "report.html"),
     }
     missing = [folder / name for folder, names in expected.items() for name in names if not (folder / name).is_file()]
@@ -169,6 +173,35 @@ def test_the_runtime_tokenises_what_training_tokenised(
 
 def test_under_the_grammar_only_valid_calls_are_written(backend: LiteRTBackend) -> None:
     litert_checks.check_constraint(backend)
+
+
+def test_the_folder_beside_a_bundle_is_for_it_and_for_no_other(
+    finished: Finished, backend: LiteRTBackend, tmp_path: Path
+) -> None:
+    recipe, bundle = finished.recipe, bundle_path(finished.recipe, finished.run)
+    files = constraint_files(recipe, bundle.name, finished.run.training / "merged" / "tokenizer.json")
+    assert {name: (bundle.parent / "constraint" / name).read_text(encoding="utf-8") for name in files} == files
+    with LiteRTBackend(bundle, max_new_tokens=8, constrained=True) as held:
+        assert held.constraints is not None and held.constraints.from_sidecar == files["tools.json"]
+        litert_checks.check_free_text(backend, held)
+        litert_checks.check_cut(held, Conversation((Message("user", "Hi"),), GALLERY_TOOLS))
+    found = check_active(backend, GALLERY_TOOLS, bundle_tokenizer(bundle).alphabet)
+    assert str(found).startswith("not checked: the model wrote no illegal call")
+    # The same bundle beside the folder of another tokenizer.
+    (tmp_path / bundle.name).symlink_to(bundle)
+    other = replace(bundle_tokenizer(bundle), sha256="0" * 64)
+    write_constraint(tmp_path / bundle.name, sidecar_files(GALLERY_TOOLS, DIALECT, other, bundle.name))
+    with pytest.raises(UserError, match=r"manifest\.json: tokenizer\.sha256 is '0+', the bundle's is"):
+        LiteRTBackend(tmp_path / bundle.name, constrained=True)
+
+
+def test_the_bundle_is_evaluated_under_its_constraint_where_that_is_asked_for(finished: Finished) -> None:
+    folder = finished.run.evaluation / "constrained"
+    assert not folder.exists()
+    evaluate_models(finished.recipe, finished.run, ("constrained",))
+    result = load_results(folder / "results.json")
+    assert len(result.cases) == 3 and result.meta["constraint"]
+    shutil.rmtree(folder)
 
 
 def test_a_prompt_that_is_too_long_says_so_whichever_way_it_goes(backend: LiteRTBackend) -> None:

@@ -1,0 +1,158 @@
+"""Gates: what a bundle must prove before it gets its name.
+
+A gate measures figures of a bundle and holds them against thresholds of the recipe (`export.gates`). Its outcome is
+`passed`, `failed` or `not checked`, the last two with a reason; a check that was not made is never a pass.
+`run_gates` runs all of them, so that one export shows everything that is wrong, and leaves the evidence in any case.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from core.console import console
+from core.errors import UserError
+from core.files import atomic_write_json, file_hash
+from core.recipe import Recipe
+from hermes import Conversation, Dialect, get_dialect
+from runtime.litert_backend import LiteRTBackend
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerFast
+
+Verdict: TypeAlias = Literal["passed", "failed", "not checked"]
+Figure: TypeAlias = int | float | str | bool | None
+Limits: TypeAlias = Mapping[str, int | float]
+"""The name of a figure → what it may be at most, or must be at least."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What one gate found."""
+
+    verdict: Verdict
+    figures: Mapping[str, Figure] = field(default_factory=dict)
+    """What was measured, by name."""
+    thresholds: Mapping[str, str] = field(default_factory=dict)
+    """What a figure was held against, by its name: `at most 0.001`."""
+    reason: str = ""
+    """Why it failed or was not checked; empty for a pass."""
+
+    def to_json(self, gate: str) -> dict[str, object]:
+        """An entry of `evidence.json`."""
+        entry: dict[str, object] = {"gate": gate, "outcome": self.verdict}
+        if self.reason:
+            entry["reason"] = self.reason
+        return {**entry, "figures": dict(self.figures), "thresholds": dict(self.thresholds)}
+
+    def __str__(self) -> str:
+        return f"{self.verdict}: {self.reason}" if self.reason else self.verdict
+
+
+def judge(
+    figures: Mapping[str, Figure], *, at_most: Limits | None = None, at_least: Limits | None = None, detail: str = ""
+) -> Outcome:
+    """Hold figures against their limits; one that is not a number, or not there, is beyond any limit.
+
+    Args:
+        detail: what a reader needs beside the figures to find the fault; part of the reason if the gate fails.
+    """
+    thresholds: dict[str, str] = {}
+    beyond: list[str] = []
+    for words, limits in (("at most", at_most or {}), ("at least", at_least or {})):
+        for name, limit in limits.items():
+            thresholds[name] = f"{words} {limit}"
+            figure = figures.get(name)
+            kept = isinstance(figure, (int, float)) and (figure <= limit if words == "at most" else figure >= limit)
+            if not kept:
+                beyond.append(f"{name}: {figure}, must be {thresholds[name]}")
+    reason = "; ".join([*beyond, detail] if detail else beyond) if beyond else ""
+    return Outcome("failed" if beyond else "passed", figures, thresholds, reason)
+
+
+def not_checked(reason: str, figures: Mapping[str, Figure] | None = None) -> Outcome:
+    """For a check that could not be made; `reason` says why."""
+    return Outcome("not checked", figures or {}, {}, reason)
+
+
+@dataclass
+class Subject:
+    """A finished bundle, what it was made from, and what it is asked; what costs time is loaded when first used."""
+
+    bundle: Path
+    """The `.litertlm` file."""
+    model: Path
+    """Folder of the merged model, the source of the bundle, with its tokenizer."""
+    recipe: Recipe
+    conversations: Sequence[Conversation]
+    """The recipe's test conversations."""
+
+    @cached_property
+    def dialect(self) -> Dialect:
+        """The recipe's way of writing calls."""
+        return get_dialect(self.recipe.dialect)
+
+    @cached_property
+    def tokenizer(self) -> PreTrainedTokenizerFast:
+        """The merged model's tokenizer, with the chat template."""
+        from core.models import load_tokenizer
+
+        return load_tokenizer(self.model)
+
+    @cached_property
+    def backend(self) -> LiteRTBackend:
+        """The bundle in LiteRT-LM.
+
+        Raises:
+            UserError: the runtime cannot load it.
+        """
+        return LiteRTBackend(self.bundle, self.recipe.dialect, self.recipe.evaluation.max_new_tokens)
+
+    def __enter__(self) -> Subject:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if "backend" in self.__dict__:
+            self.backend.close()
+
+
+@dataclass(frozen=True)
+class Gate:
+    """One check of a bundle."""
+
+    name: str
+    """What holds if it passes, in a few words: `token ids equal`."""
+    check: Callable[[Subject], Outcome]
+    """Measures and judges; a `UserError` or a `RuntimeError` of the runtime that it raises is a failure."""
+
+
+def run_gates(gates: Sequence[Gate], subject: Subject, evidence: Path) -> dict[str, Outcome]:
+    """The outcome of every gate by its name; `evidence` (JSON) holds them, whether they passed or not.
+
+    Raises:
+        UserError: at least one gate failed; the message lists each that did, with its reason.
+    """
+    outcomes: dict[str, Outcome] = {}
+    for gate in gates:
+        outcomes[gate.name] = outcome = _outcome(gate, subject)
+        console().print(f"export:   {gate.name}: {outcome}")
+    entries = [outcome.to_json(name) for name, outcome in outcomes.items()]
+    atomic_write_json(evidence, {"sha256": file_hash(subject.bundle), "gates": entries})
+    failed = [f"  {name}: {outcome.reason}" for name, outcome in outcomes.items() if outcome.verdict == "failed"]
+    if failed:
+        lines = "\n".join(failed)
+        raise UserError(
+            f"{subject.bundle}: {len(failed)} of {len(gates)} gates failed, so it is not fit for use:\n{lines}\n"
+            f"  figures and thresholds: {evidence}"
+        )
+    return outcomes
+
+
+def _outcome(gate: Gate, subject: Subject) -> Outcome:
+    try:
+        return gate.check(subject)
+    except (UserError, RuntimeError) as error:
+        return Outcome("failed", reason=str(error))
