@@ -54,6 +54,11 @@ class ModelSettings(_Section):
     """Let the checkpoint run its own Python. Off unless you trust its author."""
     reserved_tokens: tuple[str, ...] = ()
     """Added tokens of the checkpoint's vocabulary that nothing uses; `sentinels: tokens` renames them."""
+    # Excluded from dumps, since they do not decide what is learnt.
+    license: str | None = Field(None, pattern=r"^[a-z0-9][a-z0-9.+-]*$", exclude=True)
+    """The checkpoint's licence as model hubs spell it, e.g. `apache-2.0` or `gemma`; for cards."""
+    base_model: str | None = Field(None, pattern=r"^[\w.-]+/[\w.-]+$", exclude=True)
+    """The checkpoint's id on the hub, if `source` is another place; for cards."""
 
 
 class DataSettings(_Section):
