@@ -34,7 +34,8 @@ def measure(bundle: Path, prompt: str) -> dict[str, Any]:
     with LiteRTBackend(bundle, max_new_tokens=1, threads=threads) as backend:
         backend.complete_prompt("Hello")
         load = time.perf_counter() - started
-        backend.max_new_tokens = DECODED
+        room = backend.context_tokens - len(backend.engine.tokenize(prompt)) - 1
+        backend.max_new_tokens = min(DECODED, room)
         rounds = [_reply(backend, prompt) for _ in range(REPEATS)]
     medians = {name: round(statistics.median(each[name] for each in rounds), 3) for name in rounds[0]}
     return {

@@ -21,7 +21,7 @@ from export.card import write_card
 from export.convert import convert
 from export.lock import PACKAGES, lock
 from export.metadata import llm_metadata
-from export.tokenizer_parity import BundleTokenizer, bundle_tokenizer, check_parity
+from export.tokenizer_parity import PackedTokenizer, check_parity, choose_tokenizer
 from export.verify import check_lengths, verify
 from hermes import get_dialect
 from runtime.litert_backend import LiteRTBackend
@@ -41,9 +41,9 @@ def bundle_path(recipe: Recipe, run: Run) -> Path:
     return run.export / f"{recipe.name}.litertlm"
 
 
-def packed_tokenizer(recipe: Recipe, run: Run, tokenizer: PreTrainedTokenizerFast) -> BundleTokenizer:
+def packed_tokenizer(recipe: Recipe, run: Run, tokenizer: PreTrainedTokenizerFast) -> PackedTokenizer:
     """The tokenizer file of the recipe's bundle."""
-    return bundle_tokenizer(run.training / "merged", resolve_source(recipe.model)[0], tokenizer)
+    return choose_tokenizer(run.training / "merged", resolve_source(recipe.model)[0], tokenizer)
 
 
 def metadata_of(recipe: Recipe, tokenizer: PreTrainedTokenizerFast) -> bytes:

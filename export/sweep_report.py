@@ -106,8 +106,8 @@ def table(sizes: Sequence[Size], reference: ModelResult, bound: float, processor
 
 {_verdict(pick(sizes, reference, bound), reference, bound)} The tuned model in transformers: {tuned.k}/{tuned.n}. On
 {processor}, {measured["threads"]} threads, medians of {measured["repeats"]} replies to one prompt of
-{measured["prompt_tokens"]:.0f} tokens. Load is from the start to the first token, first token from the prompt on; memory
-is the peak of the whole process.
+{measured["prompt_tokens"]:.0f} tokens. Load is from the start to the first token, first token is from the prompt on,
+memory is the peak of the whole process.
 """
 
 

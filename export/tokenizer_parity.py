@@ -120,7 +120,7 @@ def described(found: Sequence[Difference]) -> str:
 
 
 @dataclass(frozen=True)
-class BundleTokenizer:
+class PackedTokenizer:
     """The tokenizer file that goes into a bundle."""
 
     path: Path
@@ -134,7 +134,7 @@ class BundleTokenizer:
 
 
 def check_parity(
-    tokenizer: PreTrainedTokenizerFast, tokenize: Callable[[str], Sequence[int]], packed: BundleTokenizer, where: Path
+    tokenizer: PreTrainedTokenizerFast, tokenize: Callable[[str], Sequence[int]], packed: PackedTokenizer, where: Path
 ) -> dict[str, int]:
     """How many texts of each kind `tokenize`, the bundle's, writes with the model's ids: all that are compared.
 
@@ -148,7 +148,7 @@ def check_parity(
     return {kind: len(group) for kind, group in asked.items()}
 
 
-def bundle_tokenizer(model: Path, source: Path, tokenizer: PreTrainedTokenizerFast) -> BundleTokenizer:
+def choose_tokenizer(model: Path, source: Path, tokenizer: PreTrainedTokenizerFast) -> PackedTokenizer:
     """The source's SentencePiece model where there is one that gives the model's ids, else `tokenizer.json`.
 
     Args:
@@ -158,18 +158,18 @@ def bundle_tokenizer(model: Path, source: Path, tokenizer: PreTrainedTokenizerFa
     """
     pieces, plain = source / "tokenizer.model", model / "tokenizer.json"
     if not pieces.is_file():
-        return BundleTokenizer(plain, "the source has no SentencePiece model")
+        return PackedTokenizer(plain, "the source has no SentencePiece model")
     from sentencepiece import SentencePieceProcessor
 
     try:
         processor = SentencePieceProcessor(model_file=str(pieces))
     except (OSError, RuntimeError) as error:
-        return BundleTokenizer(plain, f"the source's {pieces.name} cannot be read: {error}")
+        return PackedTokenizer(plain, f"the source's {pieces.name} cannot be read: {error}")
     names = {processor.id_to_piece(i) for i in range(processor.vocab_size()) if processor.is_control(i)}
     found = differences(tokenizer, processor.encode, _without(texts(), names))
     if found:
-        return BundleTokenizer(plain, f"the source's {pieces.name} is not the model's: {described(found)}")
-    return BundleTokenizer(pieces, f"the source's {pieces.name} gives the model's ids", frozenset(names))
+        return PackedTokenizer(plain, f"the source's {pieces.name} is not the model's: {described(found)}")
+    return PackedTokenizer(pieces, f"the source's {pieces.name} gives the model's ids", frozenset(names))
 
 
 def _without(asked: Mapping[str, list[str]], names: Collection[str]) -> dict[str, list[str]]:

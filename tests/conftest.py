@@ -6,10 +6,12 @@ from pathlib import Path
 
 import pytest
 from hypothesis import settings
+from tiny_run import Finished, finish
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
 from core.models import load_tokenizer, materialise
 from core.recipe import ModelSettings
+from core.stages import PROJECT
 from hermes import get_dialect
 from training.adapter import prepare_tokenizer
 
@@ -63,3 +65,9 @@ def tiny_llama(tmp_path_factory: pytest.TempPathFactory, tokenizer: PreTrainedTo
     LlamaForCausalLM(config).save_pretrained(folder, safe_serialization=True)
     tokenizer.save_pretrained(folder)
     return folder
+
+
+@pytest.fixture(scope="session", params=sorted((PROJECT / "configs").glob("*.yaml")), ids=lambda path: path.stem)
+def finished(request: pytest.FixtureRequest, tiny_llama: Path, tmp_path_factory: pytest.TempPathFactory) -> Finished:
+    """Every recipe that ships, at tiny size, with a random Llama and the real tokenizer, through all stages."""
+    return finish(request.param, tiny_llama, tmp_path_factory.mktemp("runs"))

@@ -4,34 +4,26 @@ LiteRT-LM."""
 from __future__ import annotations
 
 import json
-import os
 import shutil
-import subprocess
-import sys
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import litert_checks
 import pytest
-import yaml
+from tiny_run import Finished
 from transformers import PreTrainedTokenizerFast
 
 from core.errors import UserError
-from core.files import file_hash
-from core.recipe import Recipe, load_recipe
-from core.stages import PROJECT, Run, read_facts
+from core.stages import Run, read_facts
 from data.build import read_conversations
 from data.stage import build_data
 from eval.results import load_results
 from eval.stage import evaluate_models
 from export.bundle import write_bundle
 from export.convert import ConvertedModel
-from export.gguf import CONVERTER, SCRIPT, export_gguf
-from export.hub import export_hub
 from export.metadata import llm_metadata
 from export.stage import bundle_path, export
 from export.stage import stage as export_stage
-from export.sweep import sweep
 from export.verify import verify
 from hermes import Conversation, Message, get_dialect
 from runtime.litert_backend import LiteRTBackend
@@ -40,39 +32,6 @@ from training.stage import stage as training_stage
 from training.stage import train
 
 DIALECT = get_dialect("hermes")
-TINY = {
-    "data.train": "24",
-    "data.validation": "2",
-    "data.test": "3",
-    "training.rank": "2",
-    "training.learning_rate": "0.03",
-    "training.batch_size": "8",
-    "training.precision": "float32",
-    "export.cache_length": "1280",
-    "export.prefill_lengths": "[256]",
-    "evaluation.max_new_tokens": "8",
-}
-
-
-@dataclass(frozen=True)
-class Finished:
-    recipe: Recipe
-    run: Run
-    recipe_file: Path
-    overrides: dict[str, str]
-
-
-@pytest.fixture(scope="module", params=sorted((PROJECT / "configs").glob("*.yaml")), ids=lambda path: path.stem)
-def finished(request: pytest.FixtureRequest, tiny_llama: Path, tmp_path_factory: pytest.TempPathFactory) -> Finished:
-    overrides = TINY | {"model.source": str(tiny_llama)}
-    recipe = load_recipe(request.param, overrides)
-    run = Run(tmp_path_factory.mktemp("runs") / recipe.name)
-    build_data(recipe, run)
-    train(recipe, run)
-    evaluate_models(recipe, run, ("base", "tuned"))
-    export(recipe, run)
-    evaluate_models(recipe, run, ("base", "tuned", "bundle"))
-    return Finished(recipe, run, request.param, overrides)
 
 
 @pytest.fixture(scope="module")
@@ -257,81 +216,3 @@ def test_packing_is_reproducible_and_a_bundle_with_another_template_is_refused(
         verify(tmp_path / "other.litertlm", DIALECT, tokenizer, samples, 1280)
     with pytest.raises(UserError, match=r"longest test conversation has \d+ tokens, the cache 300"):
         verify(tmp_path / "again.litertlm", DIALECT, tokenizer, samples, 300)
-
-
-def test_a_sweep_in_another_process_packs_the_same_bytes_and_goes_on_where_it_stopped(finished: Finished) -> None:
-    recipe, run = finished.recipe, finished.run
-    folder = run.export / "sweep"
-    asked = {"export.sweep.candidates": "[wi8, wi4]", "evaluation.quick": "3"}
-    options = [f"--set={key}={value}" for key, value in (finished.overrides | asked).items()]
-    command = [sys.executable, "cli.py", "export", "--sweep", "--recipe", str(finished.recipe_file)]
-    command += ["--runs", str(run.root.parent), *options]
-    subprocess.run(command, cwd=PROJECT, env=os.environ | {"PYTHONHASHSEED": "7"}, check=True)
-    name = bundle_path(recipe, run).name
-    assert (folder / "wi8" / name).read_bytes() == bundle_path(recipe, run).read_bytes()
-    found = {each["quantization"]: each for each in json.loads((folder / "sweep.json").read_text())["candidates"]}
-    assert found["wi4"]["bytes"] < 0.7 * found["wi8"]["bytes"]
-    for each in found.values():
-        assert each["trajectory"]["n"] == 3 and each["prompt_tokens"] > 500 and each["new_tokens"] > 0
-        assert each["first_token_seconds"] > 0 and 0.05 < each["peak_memory_gb"] < 4
-
-    kept = {path: path.stat().st_mtime_ns for path in folder.rglob("*") if path.suffix in (".litertlm", ".json")}
-    sweep(load_recipe(finished.recipe_file, finished.overrides | asked), run)
-    later = {path: path.stat().st_mtime_ns for path in kept}
-    assert {path.name for path in kept if later[path] != kept[path]} <= {"sweep.json"}
-    assert not (folder / "work").exists()
-
-
-def test_what_lies_beside_a_bundle_says_what_it_is(finished: Finished) -> None:
-    recipe, run = finished.recipe, finished.run
-    lock = json.loads((run.export / "lock.json").read_text(encoding="utf-8"))
-    bundle = bundle_path(recipe, run)
-    assert lock["bundle"] == {"name": bundle.name, "bytes": bundle.stat().st_size, "sha256": file_hash(bundle)}
-    assert lock["parts"]["tokenizer"] == lock["model"]["tokenizer.json"]
-    assert str(run.root.parent) not in json.dumps(lock)
-    evidence = json.loads((run.export / "evidence.json").read_text(encoding="utf-8"))
-    assert sum(evidence["texts with equal token ids"].values()) >= 10_000
-    export(recipe, run)
-    card = (run.export / "card.md").read_text(encoding="utf-8")
-    assert "The bundle on 3 held-out conversations" in card and lock["bundle"]["sha256"] in card
-
-
-def test_a_folder_for_a_hub_holds_what_was_made_and_says_the_licence(finished: Finished) -> None:
-    recipe, run = finished.recipe, finished.run
-    folder = export_hub(recipe, run)
-    _, head, text = (folder / "README.md").read_text(encoding="utf-8").split("---\n", 2)
-    about = yaml.safe_load(head)
-    assert about["license"] == "apache-2.0" and about["base_model"] == "HuggingFaceTB/SmolLM2-135M-Instruct"
-    assert text.strip() == (run.export / "card.md").read_text(encoding="utf-8").strip()
-    names = {path.name for path in folder.iterdir()}
-    assert names >= {"model.safetensors", "config.json", "tokenizer.json", "lock.json", f"{recipe.name}.litertlm"}
-    unknown = recipe.model_copy(update={"model": recipe.model.model_copy(update={"license": None})})
-    with pytest.raises(UserError, match="model.license: not given"):
-        export_hub(unknown, run)
-
-
-def test_without_its_converter_no_gguf_is_written(finished: Finished, tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"convert_hf_to_gguf.py, is not there; run `make gguf`"):
-        export_gguf(finished.recipe, finished.run, "q8_0", tmp_path)
-
-
-@pytest.mark.skipif(not (CONVERTER / SCRIPT).is_file(), reason="not checked: llama.cpp's converter; `make gguf`")
-@pytest.mark.parametrize(("kind", "tolerance"), [("f32", 1e-4), ("q8_0", 0.05)])
-def test_a_gguf_is_the_merged_model(finished: Finished, kind: str, tolerance: float) -> None:
-    """Logits as by the merged model: exactly but for the order of sums, or as 8 bits a weight in blocks of 32 allow."""
-    import torch
-    from gguf import GGUFReader
-    from transformers import AutoModelForCausalLM
-
-    path = export_gguf(finished.recipe, finished.run, kind)
-    before = path.stat().st_mtime_ns
-    assert export_gguf(finished.recipe, finished.run, kind).stat().st_mtime_ns == before
-    template = GGUFReader(path).fields["tokenizer.chat_template"].contents()
-    assert template == DIALECT.chat_template()
-    assert "load_skill" in (finished.run.export / f"{finished.recipe.name}.gbnf").read_text(encoding="utf-8")
-    merged = AutoModelForCausalLM.from_pretrained(finished.run.training / "merged", dtype=torch.float32)
-    loaded = AutoModelForCausalLM.from_pretrained(path.parent, gguf_file=path.name, dtype=torch.float32)
-    ids = torch.arange(100, 140)[None]
-    with torch.no_grad():
-        exact, found = merged(ids).logits, loaded(ids).logits
-    assert torch.linalg.norm(found - exact) < tolerance * torch.linalg.norm(exact)

@@ -14,7 +14,7 @@ from core.recipe import ExportSettings, ModelSettings, Recipe, SweepSettings
 from eval.results import ModelResult
 from export.convert import ConvertedModel, quantised
 from export.sweep_report import Size, pick, table, write_sweep
-from export.tokenizer_parity import bundle_tokenizer, check_parity, described, differences, texts
+from export.tokenizer_parity import check_parity, choose_tokenizer, described, differences, texts
 
 
 @pytest.fixture(scope="module")
@@ -209,12 +209,12 @@ def test_a_sentencepiece_model_is_packed_where_it_gives_the_models_ids(
     pieces: Path, tokenizer: PreTrainedTokenizerFast, tmp_path: Path
 ) -> None:
     gemma = GemmaTokenizerFast.from_pretrained(pieces)
-    packed = bundle_tokenizer(tmp_path, pieces, gemma)
+    packed = choose_tokenizer(tmp_path, pieces, gemma)
     assert packed.path == pieces / "tokenizer.model" and packed.read_as_text == {"<pad>", "<eos>", "<bos>"}
-    other = bundle_tokenizer(tmp_path, pieces, tokenizer)
+    other = choose_tokenizer(tmp_path, pieces, tokenizer)
     assert other.path == tmp_path / "tokenizer.json" and "is not the model's: 1" in other.reason
-    assert bundle_tokenizer(tmp_path, tmp_path, gemma).reason == "the source has no SentencePiece model"
+    assert choose_tokenizer(tmp_path, tmp_path, gemma).reason == "the source has no SentencePiece model"
     (tmp_path / "tokenizer.model").write_bytes(b"no model")
-    assert "cannot be read" in bundle_tokenizer(tmp_path, tmp_path, gemma).reason
+    assert "cannot be read" in choose_tokenizer(tmp_path, tmp_path, gemma).reason
     with pytest.raises(UserError, match="x: its tokenizer is not the model's: .* texts differ"):
         check_parity(tokenizer, lambda text: gemma.encode(text, add_special_tokens=False), packed, Path("x"))
