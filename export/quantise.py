@@ -5,9 +5,9 @@ All ways store weights in fewer bits and quantise activations as they come; the 
 weights. `mixed` has `wi4`'s blocks in the feed-forward layers, where most weights are, and `wi8` elsewhere: attention,
 embedding and head. A head that is tied to the embedding is stored once, since both are always quantised alike.
 
-The recipes are those of ai-edge-quantizer 0.9.0. Its others were tried in LiteRT-LM 0.18.1 on the CPU: 4 bits with
-one scale for a channel are larger than half of `wi8` and lose more than blocks do; Hadamard rotations add operations
-to every layer; static quantisation needs calibration data; 2 bits were not tried.
+The recipes are ai-edge-quantizer's (0.9.0). Of its others, 4 bits with one scale for a channel, the same with Hadamard
+rotations, and 4 bits for storage only were seen to run in LiteRT-LM 0.18.1 and were not compared; static quantisation
+needs calibration data; blocks of 8-bit weights are not in the quantizer's policy.
 """
 
 from __future__ import annotations

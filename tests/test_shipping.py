@@ -92,7 +92,7 @@ def test_a_gguf_is_the_merged_model(finished: Finished, kind: str, tolerance: fl
     assert export_gguf(finished.recipe, finished.run, kind).stat().st_mtime_ns == before
     template = GGUFReader(path).fields["tokenizer.chat_template"].contents()
     assert template == get_dialect("hermes").chat_template()
-    assert "load_skill" in (finished.run.export / f"{finished.recipe.name}.gbnf").read_text(encoding="utf-8")
+    assert "load_skill" in path.with_name(f"{finished.recipe.name}.gbnf").read_text(encoding="utf-8")
     merged = AutoModelForCausalLM.from_pretrained(finished.run.training / "merged", dtype=torch.float32)
     loaded = AutoModelForCausalLM.from_pretrained(path.parent, gguf_file=path.name, dtype=torch.float32)
     ids = torch.arange(100, 140)[None]
