@@ -92,15 +92,8 @@ def export(recipe: Recipe, run: Run) -> Path:
     dialect = get_dialect(recipe.dialect)
     tokenizer = load_tokenizer(model)
     check_lengths(samples, dialect, tokenizer, recipe.export.cache_length, run.data / "test.jsonl")
-    log = run.export / "convert.log"
-    shutil.rmtree(work, ignore_errors=True)
-    log.unlink(missing_ok=True)
-    console().print(f"export: converting the graph, two to four minutes for 135M parameters; details in {log}")
-    converted = convert(model, work, recipe.export, log)
-    packed = packed_tokenizer(recipe, run, tokenizer)
-    console().print(f"export: tokenizer: {packed.path.name}: {packed.reason}")
     unproven = target.with_name(f"refused-{target.name}")
-    parts = write_bundle(unproven, converted, packed.path, metadata_of(recipe, tokenizer), work)
+    packed, parts = _write(recipe, run, unproven, tokenizer, work)
     console().print("export: checking the bundle in LiteRT-LM")
     evidence = verify(unproven, dialect, tokenizer, samples, recipe.export.cache_length)
     with LiteRTBackend(unproven, recipe.dialect) as backend:
@@ -123,3 +116,17 @@ def export(recipe: Recipe, run: Run) -> Path:
     write_card(recipe, run)
     shutil.rmtree(work, ignore_errors=True)
     return target
+
+
+def _write(
+    recipe: Recipe, run: Run, unproven: Path, tokenizer: PreTrainedTokenizerFast, work: Path
+) -> tuple[PackedTokenizer, dict[str, str]]:
+    """Convert the merged model and pack the bundle, which nothing has proven yet; the hashes are its parts'."""
+    log = run.export / "convert.log"
+    shutil.rmtree(work, ignore_errors=True)
+    log.unlink(missing_ok=True)
+    console().print(f"export: converting the graph, two to four minutes for 135M parameters; details in {log}")
+    converted = convert(run.training / "merged", work, recipe.export, log)
+    packed = packed_tokenizer(recipe, run, tokenizer)
+    console().print(f"export: tokenizer: {packed.path.name}: {packed.reason}")
+    return packed, write_bundle(unproven, converted, packed.path, metadata_of(recipe, tokenizer), work)

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 JUDGED: Metric = next(metric for metric in METRICS if metric.key == "trajectory")
 """What `export.sweep.bound` is about."""
+_ROUNDING = 1e-9
+"""A loss of exactly the bound is within it."""
 _HEADER = (
     *("weights", "size", "load", "prefill", "decode", "first token", "memory", "exact calls", "whole conversations"),
     "against the tuned model",
@@ -53,7 +55,7 @@ def pick(sizes: Sequence[Size], reference: ModelResult, bound: float) -> Size | 
     It is the loss that was seen which decides, not the end of its interval: the interval says how far that can be
     trusted, and with few conversations it reaches beyond any useful bound even for equal models.
     """
-    within = [size for size in sizes if _loss(size, reference) <= bound]
+    within = [size for size in sizes if _loss(size, reference) <= bound + _ROUNDING]
     return min(within, key=lambda size: size.measured["bytes"], default=None)
 
 

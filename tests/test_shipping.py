@@ -10,17 +10,24 @@ from pathlib import Path
 
 import pytest
 import yaml
+from litert_lm_builder import litertlm_builder
 from tiny_run import Finished
+from transformers import GemmaTokenizerFast
 
 from core.errors import UserError
 from core.files import file_hash
 from core.recipe import load_recipe
 from core.stages import PROJECT
+from export.bundle import write_bundle
+from export.convert import ConvertedModel
 from export.gguf import CONVERTER, SCRIPT, export_gguf
 from export.hub import export_hub
+from export.metadata import llm_metadata
 from export.stage import bundle_path, export
 from export.sweep import sweep
+from export.tokenizer_parity import check_parity, choose_tokenizer
 from hermes import get_dialect
+from runtime.litert_backend import LiteRTBackend
 
 
 def test_a_sweep_in_another_process_packs_the_same_bytes_and_goes_on_where_it_stopped(finished: Finished) -> None:
@@ -58,6 +65,23 @@ def test_what_lies_beside_a_bundle_says_what_it_is(finished: Finished) -> None:
     export(recipe, run)
     card = (run.export / "card.md").read_text(encoding="utf-8")
     assert "The bundle on 3 held-out conversations" in card and lock["bundle"]["sha256"] in card
+
+
+def test_a_bundle_with_a_sentencepiece_model_gives_the_models_ids_too(
+    finished: Finished, pieces: Path, tmp_path: Path
+) -> None:
+    model = GemmaTokenizerFast.from_pretrained(pieces)
+    packed = choose_tokenizer(finished.run.training / "merged", pieces, model)
+    assert packed.path.name == "tokenizer.model"
+    litertlm_builder.unpack(str(bundle_path(finished.recipe, finished.run)), str(tmp_path))
+    (graph,) = tmp_path.glob("*.tflite")
+    (executor,) = (path for path in tmp_path.iterdir() if "executor" in path.name.lower() and path.suffix != ".toml")
+    bundle = tmp_path / "pieces.litertlm"
+    metadata = llm_metadata(get_dialect("hermes"), 4, finished.recipe.export.cache_length)
+    write_bundle(bundle, ConvertedModel(graph, executor), packed.path, metadata, tmp_path)
+    with LiteRTBackend(bundle) as backend:
+        counts = check_parity(model, backend.engine.tokenize, packed, bundle)
+    assert sum(counts.values()) >= 10_000
 
 
 def test_a_folder_for_a_hub_holds_what_was_made_and_says_the_licence(finished: Finished) -> None:

@@ -157,7 +157,8 @@ def test_the_texts_are_many_distinct_and_always_the_same() -> None:
     assert not any("\0" in text for text in everything)
     assert all(text.encode("utf-8") for text in everything)
     assert sum("<|im_start|>" in text for text in asked["control text"]) > 50
-    assert all(json.loads(text) is not ... for text in asked["JSON"])
+    for text in asked["JSON"]:
+        json.loads(text)
 
 
 def test_another_tokenizer_is_found_out(tokenizer: PreTrainedTokenizerFast) -> None:
@@ -166,43 +167,8 @@ def test_another_tokenizer_is_found_out(tokenizer: PreTrainedTokenizerFast) -> N
 
     asked = {kind: group[:300] for kind, group in texts().items()}
     found = differences(tokenizer, other, asked)
-    assert {each.kind for each in found} >= {"scripts", "control text"} or found
-    assert all("é" in each.text for each in found)
-    assert "texts differ (" in described(found)
-
-
-@pytest.fixture(scope="module")
-def pieces(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a small SentencePiece model in Gemma's manner."""
-    from sentencepiece import SentencePieceTrainer
-
-    folder = tmp_path_factory.mktemp("pieces")
-    lines = [
-        text.replace("\n", " ") for kind, group in texts().items() if kind != "code points" for text in group[:200]
-    ]
-    SentencePieceTrainer.train(
-        sentence_iterator=iter(lines),
-        model_prefix=str(folder / "tokenizer"),
-        vocab_size=3000,
-        character_coverage=0.98,
-        model_type="bpe",
-        byte_fallback=True,
-        add_dummy_prefix=False,
-        remove_extra_whitespaces=False,
-        normalization_rule_name="identity",
-        split_digits=True,
-        pad_id=0,
-        eos_id=1,
-        bos_id=2,
-        unk_id=3,
-        pad_piece="<pad>",
-        eos_piece="<eos>",
-        bos_piece="<bos>",
-        user_defined_symbols=["<|im_start|>", "<|im_end|>", "\n", "\t"],
-        allow_whitespace_only_pieces=True,
-        minloglevel=2,
-    )
-    return folder
+    assert [each.text for each in found] == [text for group in asked.values() for text in group if "é" in text]
+    assert described(found).startswith(f"{len(found)} texts differ (") and len(found) > 10
 
 
 def test_a_sentencepiece_model_is_packed_where_it_gives_the_models_ids(
@@ -212,7 +178,7 @@ def test_a_sentencepiece_model_is_packed_where_it_gives_the_models_ids(
     packed = choose_tokenizer(tmp_path, pieces, gemma)
     assert packed.path == pieces / "tokenizer.model" and packed.read_as_text == {"<pad>", "<eos>", "<bos>"}
     other = choose_tokenizer(tmp_path, pieces, tokenizer)
-    assert other.path == tmp_path / "tokenizer.json" and "is not the model's: 1" in other.reason
+    assert other.path == tmp_path / "tokenizer.json" and "is not the model's" in other.reason
     assert choose_tokenizer(tmp_path, tmp_path, gemma).reason == "the source has no SentencePiece model"
     (tmp_path / "tokenizer.model").write_bytes(b"no model")
     assert "cannot be read" in choose_tokenizer(tmp_path, tmp_path, gemma).reason
