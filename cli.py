@@ -35,7 +35,7 @@ _PLACE_ERRORS = {
 _AFTER_CTRL_C = {
     "data": "The same command starts anew.",
     "train": "The same command goes on from the last checkpoint; an earlier result is kept.",
-    "export": "The same command starts anew; an earlier bundle is kept.",
+    "export": "The same command starts anew; an earlier bundle is kept. A sweep goes on where it stopped.",
     "eval": "The same command goes on from the replies so far.",
 }
 
@@ -194,13 +194,52 @@ def train(recipe_path: Path, overrides: tuple[str, ...], runs_folder: Path) -> N
 
 @main.command()
 @_recipe_options
-def export(recipe_path: Path, overrides: tuple[str, ...], runs_folder: Path) -> None:
+@click.option(
+    "--sweep", is_flag=True, help="Compare sizes (the recipe's export.sweep) instead; write a table and a plot."
+)
+@click.option(
+    "--gguf",
+    type=click.Choice(["f32", "f16", "bf16", "q8_0"]),
+    help="Write the model for llama.cpp instead, with weights of this kind.",
+)
+@click.option(
+    "--gguf-converter",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="A folder with llama.cpp's convert_hf_to_gguf.py, such as a checkout of it. [default: what `make gguf` made]",
+)
+@click.option("--hub", is_flag=True, help="Write a folder for a model hub instead, from a finished export.")
+def export(
+    recipe_path: Path,
+    overrides: tuple[str, ...],
+    runs_folder: Path,
+    sweep: bool,
+    gguf: str | None,
+    gguf_converter: Path | None,
+    hub: bool,
+) -> None:
     """Write the .litertlm bundle, check it in LiteRT-LM, and write its card."""
+    if sum((sweep, gguf is not None, hub)) > 1:
+        raise click.UsageError("--sweep, --gguf and --hub are asked for one at a time")
+    if gguf_converter is not None and gguf is None:
+        raise click.UsageError("--gguf-converter belongs to --gguf")
     recipe, run = _load(recipe_path, overrides, runs_folder)
-    from export.stage import export as export_stage
-
     with run.locked():
-        export_stage(recipe, run)
+        if sweep:
+            from export.sweep import sweep as compare
+
+            compare(recipe, run)
+        elif gguf is not None:
+            from export.gguf import CONVERTER, export_gguf
+
+            export_gguf(recipe, run, gguf, gguf_converter or CONVERTER)
+        elif hub:
+            from export.hub import export_hub
+
+            export_hub(recipe, run)
+        else:
+            from export.stage import export as export_stage
+
+            export_stage(recipe, run)
 
 
 @main.command("eval")
@@ -216,6 +255,9 @@ def evaluate(recipe_path: Path, overrides: tuple[str, ...], runs_folder: Path, a
             evaluate_cases(recipe, run, asked.models, asked.cases, asked.skills, asked.system)
         else:
             evaluate_models(recipe, run, asked.models, full=asked.full)
+            from export.card import renew_card
+
+            renew_card(recipe, run)
 
 
 @main.command()

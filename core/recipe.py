@@ -22,6 +22,8 @@ _SHORT = reprlib.Repr()
 _SHORT.maxstring = _SHORT.maxother = 100
 
 Share = Annotated[float, Field(ge=0.0, lt=1.0)]
+Quantization = Literal["float32", "wi8", "mixed", "wi4"]
+"""How a bundle stores weights, from large to small; `export/quantise.py` says what each is."""
 
 
 class _Section(BaseModel):
@@ -52,6 +54,11 @@ class ModelSettings(_Section):
     """Let the checkpoint run its own Python. Off unless you trust its author."""
     reserved_tokens: tuple[str, ...] = ()
     """Added tokens of the checkpoint's vocabulary that nothing uses; `sentinels: tokens` renames them."""
+    # Excluded from dumps, since they do not decide what is learnt.
+    license: str | None = Field(None, pattern=r"^[a-z0-9][a-z0-9.+-]*$", exclude=True)
+    """The checkpoint's licence as model hubs spell it, e.g. `apache-2.0` or `gemma`; for cards."""
+    base_model: str | None = Field(None, pattern=r"^[\w.-]+/[\w.-]+$", exclude=True)
+    """The checkpoint's id on the hub, if `source` is another place; for cards."""
 
 
 class DataSettings(_Section):
@@ -111,6 +118,22 @@ class TrainingSettings(_Section):
     """Steps between checkpoints; an interrupted run goes on from the last one."""
 
 
+class SweepSettings(_Section):
+    """`export --sweep`: the same model in several sizes, side by side."""
+
+    candidates: tuple[Quantization, ...] = Field(("float32", "wi8", "mixed", "wi4"), min_length=1)
+    """Values of `quantization` to compare."""
+    bound: Share = 0.02
+    """The smallest candidate is picked that loses at most this share of whole conversations against the tuned model."""
+
+    @field_validator("candidates")
+    @classmethod
+    def _check_candidates(cls, candidates: tuple[Quantization, ...]) -> tuple[Quantization, ...]:
+        if len(set(candidates)) != len(candidates):
+            raise ValueError("one stands twice")
+        return candidates
+
+
 class ExportSettings(_Section):
     """The `.litertlm` bundle."""
 
@@ -118,12 +141,17 @@ class ExportSettings(_Section):
     """Tokens that a conversation may have on the phone."""
     prefill_lengths: tuple[Annotated[int, Field(ge=1, strict=True)], ...] = Field((128, 512, 1024), min_length=1)
     """Prompt sizes that the graph is compiled for."""
-    quantization: Literal["wi8", "float32"] = "wi8"
-    """`wi8`: 8-bit weights, activations quantised as they come."""
     constraint: Literal["sidecar", "none"] = "sidecar"
     """`sidecar`: a folder `constraint` beside the bundle, with grammars under which only valid calls of the tools that
     the data declare can be written.
     """
+    quantization: Quantization = "wi8"
+    """`wi8`: 8-bit weights; `wi4`: 4-bit weights, a scale for each block of 32; `mixed`: `wi4` in feed-forward layers,
+    `wi8` elsewhere. Activations are quantised as they come.
+    """
+    # Excluded from dumps, since it does not decide what is in the bundle.
+    sweep: SweepSettings = Field(SweepSettings(), exclude=True)
+    """What `hermes-edge export --sweep` compares."""
 
     @model_validator(mode="after")
     def _check_lengths(self) -> Self:

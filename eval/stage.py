@@ -78,7 +78,7 @@ def evaluate_suite(suite: Suite, recipe: Recipe, run: Run, names: Sequence[str] 
         model = subject(name, recipe, run)
         this = _stage(model, suite, recipe)
         if name in (names or MODELS):
-            results[name] = _evaluate(model, this, suite, recipe)
+            results[name] = evaluate_subject(model, suite, recipe)
         elif this.why_stale() is None:
             results[name] = load_results(results_path(suite.folder, name))
     report = suite.folder / "report"
@@ -88,6 +88,11 @@ def evaluate_suite(suite: Suite, recipe: Recipe, run: Run, names: Sequence[str] 
     if "bundle" in results:
         console().print(f"bundle: {bundle_path(recipe, run)}\ncard:   {run.export / 'card.md'}")
     return report / "report.html"
+
+
+def evaluate_subject(model: Subject, suite: Suite, recipe: Recipe) -> ModelResult:
+    """The results of one model on `suite`, which are up to date; asked for again only where they are not."""
+    return _evaluate(model, _stage(model, suite, recipe), suite, recipe)
 
 
 def _stage(model: Subject, suite: Suite, recipe: Recipe) -> Stage:

@@ -110,6 +110,14 @@ METRICS: tuple[Metric, ...] = (
     ),
 )
 
+EXACT_CALLS = Metric(
+    "calls_exact",
+    "Exact calls",
+    "Every call that is due is made, with the arguments of the record.",
+    _each(CALL_KINDS, lambda score: score.exact),
+)
+"""Of all calls in one figure; reports show those of each kind instead."""
+
 
 def summarise(cases: Iterable[CaseResult], metric: Metric) -> Proportion:
     """How many of the conversations that `metric` applies to have it."""

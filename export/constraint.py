@@ -17,19 +17,19 @@ from hermes.gallery_tools import GALLERY_TOOLS
 from hermes.grammar import Grammar, lint
 from hermes.grammar import compile as compile_grammar
 from hermes.record import JSON
-from runtime.bundle_tokenizer import TokenizerFacts, tokenizer_facts
+from runtime.bundle_tokenizer import TokenizerFacts
 from runtime.constraint import FOLDER, FORMAT, GBNF, LARK, MANIFEST, REGEX, STRUCTURAL_TAG, TOOLS, tools_text
 
 TOOLS_OF_BUILDER: Mapping[str, tuple[Tool, ...]] = {"agent_skills": GALLERY_TOOLS}
 """For each builder of `data.builder`, the tools that its conversations declare."""
 
 
-def constraint_files(recipe: Recipe, bundle_name: str, tokenizer: Path) -> dict[str, str]:
+def constraint_files(recipe: Recipe, bundle_name: str, tokenizer: TokenizerFacts) -> dict[str, str]:
     """The files of the folder by name, the manifest last; none if `export.constraint` is `none`.
 
     Args:
         bundle_name: file name of the bundle.
-        tokenizer: the `tokenizer.json` that the bundle holds.
+        tokenizer: the bundle's.
 
     Raises:
         UserError: no grammar can be written for this tokenizer or these tools.
@@ -37,8 +37,7 @@ def constraint_files(recipe: Recipe, bundle_name: str, tokenizer: Path) -> dict[
     if recipe.export.constraint == "none":
         return {}
     tools = TOOLS_OF_BUILDER[recipe.data.builder]
-    facts = tokenizer_facts(tokenizer.read_bytes(), tokenizer)
-    return sidecar_files(tools, get_dialect(recipe.dialect), facts, bundle_name)
+    return sidecar_files(tools, get_dialect(recipe.dialect), tokenizer, bundle_name)
 
 
 def sidecar_files(

@@ -9,15 +9,13 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import FrameType
 
 from core.errors import UserError
-from core.recipe import ExportSettings
-
-RECIPES: dict[str, str | None] = {"wi8": "dynamic_wi8_afp32", "float32": None}
-"""Our quantisation names → litert-torch's recipes."""
+from core.recipe import ExportSettings, Quantization
+from export.quantise import quantise
 
 
 @dataclass(frozen=True)
@@ -31,15 +29,20 @@ class ConvertedModel:
 
 
 def convert(model: Path, work: Path, settings: ExportSettings, log: Path) -> ConvertedModel:
-    """Convert the model folder `model`; the converter's own chatter goes to `log`.
+    """Convert the model folder `model`, and quantise it; the converter's own chatter goes to `log`.
 
     Raises:
         UserError: litert-torch failed; the message holds its reason and where the log lies.
     """
+    return quantised(convert_float(model, work, settings, log), settings.quantization, work, log)
+
+
+def convert_float(model: Path, work: Path, settings: ExportSettings, log: Path) -> ConvertedModel:
+    """The first half of `convert`: the float32 graph, from which every quantisation is made."""
     work.mkdir(parents=True, exist_ok=True)
     # The template and the type come from our own metadata; the bundle that litert-torch packs is not used.
     try:
-        with _output_to(log), _recursion_limit_kept(), _stopped_by_ctrl_c():
+        with output_to(log), _recursion_limit_kept(), _stopped_by_ctrl_c():
             from litert_torch.generative.export_hf import export
 
             export.export(
@@ -48,7 +51,8 @@ def convert(model: Path, work: Path, settings: ExportSettings, log: Path) -> Con
                 keep_temporary_files=True,
                 prefill_lengths=list(settings.prefill_lengths),
                 cache_length=settings.cache_length,
-                quantization_recipe=RECIPES[settings.quantization],
+                # Quantising its float32 graph gives the bytes that it would give; None would mean its default, 8 bits.
+                quantization_recipe="none",
                 bundle_litert_lm=True,
                 use_jinja_template=True,
             )
@@ -56,16 +60,32 @@ def convert(model: Path, work: Path, settings: ExportSettings, log: Path) -> Con
         raise UserError(
             f"{model}: litert-torch could not convert it: {type(error).__name__}: {error}\n  its log: {log}"
         ) from error
-    return ConvertedModel(_graph(work, settings), work / "executor_metadata.pb")
+    graph = work / "model.tflite"
+    if not graph.is_file():
+        raise UserError(f"{work}: litert-torch left no {graph.name} there; its log: {log}")
+    return ConvertedModel(graph, work / "executor_metadata.pb")
 
 
-def _graph(work: Path, settings: ExportSettings) -> Path:
-    graphs = sorted(work.glob("*.tflite"), key=lambda path: path.stat().st_mtime)
-    if settings.quantization != "float32":
-        graphs = [path for path in graphs if "quantized" in path.name] or graphs
-    if not graphs:
-        raise UserError(f"{work}: litert-torch left no .tflite there")
-    return graphs[-1]
+def quantised(converted: ConvertedModel, quantization: Quantization, work: Path, log: Path) -> ConvertedModel:
+    """The second half of `convert`: another graph of the float32 one, in the folder `work`.
+
+    Raises:
+        UserError: the model's layers cannot be stored in this way.
+    """
+    if quantization == "float32":
+        return converted
+    target = work / f"{quantization}-quantized.tflite"
+    try:
+        with output_to(log), _stopped_by_ctrl_c():
+            quantise(converted.graph, target, quantization)
+    except UserError:
+        raise
+    except Exception as error:
+        raise UserError(
+            f"export.quantization: {quantization}: the quantizer refuses this model: {type(error).__name__}: {error}\n"
+            f"  choose wi8 or float32; its log: {log}"
+        ) from error
+    return replace(converted, graph=target)
 
 
 _CONVERTER_RECURSION = 100_000
@@ -124,7 +144,7 @@ def _stopped_by_ctrl_c() -> Iterator[None]:
 
 
 @contextmanager
-def _output_to(log: Path) -> Iterator[None]:
+def output_to(log: Path) -> Iterator[None]:
     """Send everything that this process prints to `log`, C++ libraries included."""
     log.parent.mkdir(parents=True, exist_ok=True)
     sys.stdout.flush()

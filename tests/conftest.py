@@ -6,10 +6,13 @@ from pathlib import Path
 
 import pytest
 from hypothesis import settings
+from tiny_run import Finished, finish
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
 from core.models import load_tokenizer, materialise
 from core.recipe import ModelSettings
+from core.stages import PROJECT
+from export.tokenizer_parity import texts
 from hermes import get_dialect
 from training.adapter import prepare_tokenizer
 
@@ -63,3 +66,43 @@ def tiny_llama(tmp_path_factory: pytest.TempPathFactory, tokenizer: PreTrainedTo
     LlamaForCausalLM(config).save_pretrained(folder, safe_serialization=True)
     tokenizer.save_pretrained(folder)
     return folder
+
+
+@pytest.fixture(scope="session")
+def pieces(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a small SentencePiece model in Gemma's manner."""
+    from sentencepiece import SentencePieceTrainer
+
+    folder = tmp_path_factory.mktemp("pieces")
+    lines = [
+        text.replace("\n", " ") for kind, group in texts().items() if kind != "code points" for text in group[:200]
+    ]
+    SentencePieceTrainer.train(
+        sentence_iterator=iter(lines),
+        model_prefix=str(folder / "tokenizer"),
+        vocab_size=3000,
+        character_coverage=0.98,
+        model_type="bpe",
+        byte_fallback=True,
+        add_dummy_prefix=False,
+        remove_extra_whitespaces=False,
+        normalization_rule_name="identity",
+        split_digits=True,
+        pad_id=0,
+        eos_id=1,
+        bos_id=2,
+        unk_id=3,
+        pad_piece="<pad>",
+        eos_piece="<eos>",
+        bos_piece="<bos>",
+        user_defined_symbols=["<|im_start|>", "<|im_end|>", "\n", "\t"],
+        allow_whitespace_only_pieces=True,
+        minloglevel=2,
+    )
+    return folder
+
+
+@pytest.fixture(scope="session", params=sorted((PROJECT / "configs").glob("*.yaml")), ids=lambda path: path.stem)
+def finished(request: pytest.FixtureRequest, tiny_llama: Path, tmp_path_factory: pytest.TempPathFactory) -> Finished:
+    """Every recipe that ships, at tiny size, with a random Llama and the real tokenizer, through all stages."""
+    return finish(request.param, tiny_llama, tmp_path_factory.mktemp("runs"))

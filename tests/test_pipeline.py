@@ -5,16 +5,16 @@ from __future__ import annotations
 
 import json
 import shutil
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import litert_checks
 import pytest
+from tiny_run import Finished
 from transformers import PreTrainedTokenizerFast
 
 from core.errors import UserError
-from core.recipe import Recipe, load_recipe
-from core.stages import PROJECT, Run, read_facts
+from core.stages import Run, read_facts
 from data.build import read_conversations
 from data.stage import build_data
 from eval.results import load_results
@@ -36,36 +36,6 @@ from training.stage import stage as training_stage
 from training.stage import train
 
 DIALECT = get_dialect("hermes")
-TINY = {
-    "data.train": "24",
-    "data.validation": "2",
-    "data.test": "3",
-    "training.rank": "2",
-    "training.learning_rate": "0.03",
-    "training.batch_size": "8",
-    "training.precision": "float32",
-    "export.cache_length": "1280",
-    "export.prefill_lengths": "[256]",
-    "evaluation.max_new_tokens": "8",
-}
-
-
-@dataclass(frozen=True)
-class Finished:
-    recipe: Recipe
-    run: Run
-
-
-@pytest.fixture(scope="module", params=sorted((PROJECT / "configs").glob("*.yaml")), ids=lambda path: path.stem)
-def finished(request: pytest.FixtureRequest, tiny_llama: Path, tmp_path_factory: pytest.TempPathFactory) -> Finished:
-    recipe = load_recipe(request.param, TINY | {"model.source": str(tiny_llama)})
-    run = Run(tmp_path_factory.mktemp("runs") / recipe.name)
-    build_data(recipe, run)
-    train(recipe, run)
-    evaluate_models(recipe, run, ("base", "tuned"))
-    export(recipe, run)
-    evaluate_models(recipe, run, ("base", "tuned", "bundle"))
-    return Finished(recipe, run)
 
 
 @pytest.fixture(scope="module")
@@ -179,7 +149,7 @@ def test_the_folder_beside_a_bundle_is_for_it_and_for_no_other(
     finished: Finished, backend: LiteRTBackend, tmp_path: Path
 ) -> None:
     recipe, bundle = finished.recipe, bundle_path(finished.recipe, finished.run)
-    files = constraint_files(recipe, bundle.name, finished.run.training / "merged" / "tokenizer.json")
+    files = constraint_files(recipe, bundle.name, bundle_tokenizer(bundle))
     assert {name: (bundle.parent / "constraint" / name).read_text(encoding="utf-8") for name in files} == files
     with LiteRTBackend(bundle, max_new_tokens=8, constrained=True) as held:
         assert held.constraints is not None and held.constraints.from_sidecar == files["tools.json"]
