@@ -194,8 +194,22 @@ def train(recipe_path: Path, overrides: tuple[str, ...], runs_folder: Path) -> N
 
 @main.command()
 @_recipe_options
-def export(recipe_path: Path, overrides: tuple[str, ...], runs_folder: Path) -> None:
+@click.option(
+    "--check",
+    "checked",
+    metavar="FILE",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Export nothing: say whether this .litertlm, made here or not, is fit for AI Edge Gallery.",
+)
+@click.pass_context
+def export(
+    ctx: click.Context, recipe_path: Path, overrides: tuple[str, ...], runs_folder: Path, checked: Path | None
+) -> None:
     """Write the .litertlm bundle, check it in LiteRT-LM, and write its card."""
+    if checked is not None:
+        from export.check import check
+
+        ctx.exit(0 if check(checked) else 1)
     recipe, run = _load(recipe_path, overrides, runs_folder)
     from export.stage import export as export_stage
 
@@ -286,12 +300,20 @@ def run(
 
 
 @main.command()
-def doctor() -> None:
-    """Print what is installed, and what this machine has."""
+@click.option("--export", "with_export", is_flag=True, help="Export a tiny model too, and check it (about 20 s).")
+@click.pass_context
+def doctor(ctx: click.Context, with_export: bool) -> None:
+    """Print what is installed, what works together, and what this machine has."""
     from core.doctor import report
 
     for line in report():
         click.echo(line)
+    if with_export:
+        from export.trial import trial
+
+        lines = list(trial())
+        click.echo("\n".join(lines))
+        ctx.exit(1 if any(line.startswith("!") for line in lines) else 0)
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ from pathlib import Path
 from types import FrameType
 
 from core.errors import UserError
+from core.failures import with_meaning
 from core.recipe import ExportSettings
 
 RECIPES: dict[str, str | None] = {"wi8": "dynamic_wi8_afp32", "float32": None}
@@ -54,7 +55,7 @@ def convert(model: Path, work: Path, settings: ExportSettings, log: Path) -> Con
             )
     except Exception as error:
         raise UserError(
-            f"{model}: litert-torch could not convert it: {type(error).__name__}: {error}\n  its log: {log}"
+            f"{model}: litert-torch could not convert it: {with_meaning(error)}\n  its log: {log}"
         ) from error
     return ConvertedModel(_graph(work, settings), work / "executor_metadata.pb")
 

@@ -11,13 +11,16 @@ from core.files import atomic_write_json, atomic_write_text, file_hash
 from core.memory import peak_memory_gb
 from core.models import load_tokenizer
 from core.recipe import Recipe
+from core.requirements import EXPORT, need_versions
 from core.stages import Run, Stage, code_hash, need_stage, versions
 from data.build import read_conversations
 from data.stage import data_inputs
 from export.bundle import write_bundle
 from export.card import card
 from export.convert import convert
+from export.lengths import check_room
 from export.metadata import llm_metadata
+from export.stops import stop_tokens_of
 from export.verify import check_lengths, verify
 from hermes import get_dialect
 
@@ -25,6 +28,7 @@ PACKAGES = ("litert-torch", "litert-converter", "ai-edge-quantizer", "litert-lm-
 
 _CODE = (
     *(f"export/{name}.py" for name in ("bundle", "card", "convert", "metadata", "stage", "verify")),
+    *(f"export/{name}.py" for name in ("call_format", "lengths", "stops", "template_features")),
     *(f"runtime/{name}.py" for name in ("litert_backend", "litert_messages")),
 )
 
@@ -57,7 +61,8 @@ def export(recipe: Recipe, run: Run) -> Path:
     """Convert, pack and verify; returns the bundle. An earlier one stays until the new one has passed.
 
     Raises:
-        UserError: the conversion failed, or the finished bundle does not do in LiteRT-LM what the
+        UserError: versions are not those that are tested, a prompt leaves no room for its answer, the conversion
+            failed, or the finished bundle does not do in LiteRT-LM what the
             training saw; the bundle then lies there as `refused-NAME.litertlm`.
     """
     this = stage(recipe, run)
@@ -67,19 +72,21 @@ def export(recipe: Recipe, run: Run) -> Path:
         console().print(f"export: up to date ({target})")
         return target
     console().print(f"export: {stale}")
+    need_versions(EXPORT, "export")
     started = time.monotonic()
     samples = read_conversations(run.data / "test.jsonl")
     model, work = run.training / "merged", run.export / "work"
     dialect = get_dialect(recipe.dialect)
     tokenizer = load_tokenizer(model)
     check_lengths(samples, dialect, tokenizer, recipe.export.cache_length, run.data / "test.jsonl")
+    prompts = [*samples, *read_conversations(run.data / "train.jsonl")]
+    check_room(prompts, dialect, tokenizer, recipe.evaluation.max_new_tokens, recipe.export.cache_length)
     log = run.export / "convert.log"
     shutil.rmtree(work, ignore_errors=True)
     log.unlink(missing_ok=True)
     console().print(f"export: converting the graph, two to four minutes for 135M parameters; details in {log}")
     converted = convert(model, work, recipe.export, log)
-    stop = tokenizer.convert_tokens_to_ids(dialect.stop)
-    metadata = llm_metadata(dialect, stop, recipe.export.cache_length)
+    metadata = llm_metadata(dialect, stop_tokens_of(model, (dialect.stop,)), recipe.export.cache_length)
     unproven = target.with_name(f"refused-{target.name}")
     write_bundle(unproven, converted, model / "tokenizer.json", metadata, work)
     console().print("export: checking the bundle in LiteRT-LM")

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from core.errors import UserError
+from core.failures import with_meaning
 from hermes import Conversation, get_dialect
 from runtime.backend import Completion, OnDone
 from runtime.litert_messages import as_message, declared, merge, to_runtime
@@ -88,7 +89,7 @@ class LiteRTBackend:
                 enable_benchmark=True,
             )
         except (RuntimeError, ValueError) as error:
-            raise UserError(f"{bundle}: LiteRT-LM cannot load it: {error}") from None
+            raise UserError(f"{bundle}: LiteRT-LM cannot load it: {with_meaning(str(error))}") from None
         self._greedy = litert_lm.SamplerConfig(top_k=1, top_p=1.0, temperature=0.0)
         self._live: list[Any] = []
         self._session_text = ""
@@ -142,7 +143,7 @@ class LiteRTBackend:
             pieces = [response.texts[0] for response in session.run_decode_async()]
         except RuntimeError as error:
             self._drop()
-            raise ReplyError(f"{label}: {error}") from None
+            raise ReplyError(f"{label}: {with_meaning(str(error))}") from None
         info = session.get_benchmark_info()
         self.speed = _speed(info)
         # One token more than allowed is asked for: a reply that needs it was cut, one that does not ended by itself.
