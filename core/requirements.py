@@ -31,7 +31,7 @@ EXPORT = (
 
 
 @cache
-def tested_ranges() -> dict[str, Requirement]:
+def version_ranges() -> dict[str, Requirement]:
     """Package → requirement, from the dependencies and extras of `pyproject.toml`; empty where that file is not."""
     from packaging.requirements import Requirement
     from packaging.utils import canonicalize_name
@@ -62,7 +62,7 @@ def installed_version(package: str) -> str | None:
 
 def version_problem(package: str) -> str | None:
     """What is wrong with the installed version of `package`, with the tested range; None if nothing is."""
-    requirement = tested_ranges().get(package)
+    requirement = version_ranges().get(package)
     version = installed_version(package)
     tried = tried_versions().get(package)
     words = f"tested: {requirement.specifier}" if requirement is not None and requirement.specifier else "tested: any"

@@ -148,9 +148,7 @@ BROKEN: dict[str, tuple[Change, str]] = {
         "cache and prompt: fault: max_num_tokens is 8192, the graph's cache holds 4096; set max_num_tokens to 4096",
     ),
     "images": (
-        lambda metadata: setattr(
-            metadata.llm_model_type.gemma3.start_of_image_token, "token_str", "<start_of_image>"
-        ),
+        lambda metadata: setattr(metadata.llm_model_type.gemma3.start_of_image_token, "token_str", "<start_of_image>"),
         "text only: fault: llm_model_type gemma3 speaks of image, and no section of the file reads it",
     ),
     "sampler": (
@@ -172,7 +170,7 @@ BROKEN: dict[str, tuple[Change, str]] = {
     ),
     "text only contents": (
         with_template(native_templates.HERMES),
-        "contents as text and as parts: fault: contents as lists of parts, which LiteRT-LM 0.18 hands over, are refused",
+        "contents as text and as parts: fault: contents as lists of parts, which LiteRT-LM 0.18 hands over",
     ),
     "contents printed as lists": (
         with_template("{% for message in messages %}{{ message.content }}{% endfor %}"),
@@ -187,9 +185,9 @@ BROKEN: dict[str, tuple[Change, str]] = {
         "history stays as it was: fault: with message 2 (assistant) the template rewrites what it wrote before",
     ),
     "a prompt that no turn begins with": (
-        lambda metadata: with_template(metadata.jinja_prompt_template + "{% if add_generation_prompt %}Well{% endif %}")(
-            metadata
-        ),
+        lambda metadata: with_template(
+            metadata.jinja_prompt_template + "{% if add_generation_prompt %}Well{% endif %}"
+        )(metadata),
         "history stays as it was: warning: the prompt for message 2 is not how that message begins",
     ),
     "a method in the other engine": (
