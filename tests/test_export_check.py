@@ -221,9 +221,12 @@ def test_a_prompt_that_leaves_no_room_is_told_with_all_three_numbers(tiny: TinyB
         (BROKEN["no parser"][0], "in LiteRT-LM: fault: a call as the template writes it, '<tool_call>{"),
         (BROKEN["other fences"][0], "in LiteRT-LM: fault: a call as the template writes it, '<tool_call>{"),
         (BROKEN["a method"][0], "in LiteRT-LM: fault: no tool: LiteRT-LM renders nothing"),
-        (lambda metadata: metadata.llm_model_type.lfm2.SetInParent(), "in LiteRT-LM: fault: "),
+        (
+            lambda metadata: metadata.llm_model_type.gemma3.SetInParent(),
+            "in LiteRT-LM: warning: one declared tool: gemma3 hands tools and calls to the template in its own words",
+        ),
     ],
-    ids=["no parser", "other fences", "a method", "a type that wants another tokenizer"],
+    ids=["no parser", "other fences", "a method", "a type with words of its own"],
 )
 def test_the_runtime_says_the_same(tiny: TinyBundle, tmp_path: Path, change: Change, expected: str) -> None:
     report = check_bundle(tiny.with_metadata(tmp_path / "broken.litertlm", change), CHECKS[-1:])

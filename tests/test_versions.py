@@ -11,7 +11,7 @@ from cli import main
 from core.doctor import report
 from core.errors import UserError
 from core.failures import KNOWN, meaning_of, meaning_of_exit, with_meaning
-from core.requirements import EXPORT, need_versions, version_ranges, tried_versions, version_problem
+from core.requirements import EXPORT, need_versions, tried_versions, version_problem, version_ranges
 from export.trial import export_tiny
 
 
