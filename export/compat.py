@@ -12,6 +12,7 @@ from typing import Any
 
 from core.console import console, printable
 from core.errors import UserError
+from core.failures import meaning_of, meaning_of_exit
 from core.files import atomic_write_json
 from core.recipe import Recipe
 from core.stages import PROJECT, Run, need_file
@@ -51,6 +52,8 @@ def check_compat(recipe: Recipe, run: Run, python: Path) -> None:
         words = [printable(line) for line in done.stderr.strip().splitlines()[-5:]]
         if "No module named 'litert_lm'" in done.stderr:
             raise UserError(f"{python}: this environment has no litert-lm-api; {_MEND}")
+        meaning = meaning_of(done.stderr) or (meaning_of_exit(done.returncode) if done.returncode < 0 else None)
+        words += [f"that is: {meaning}"] if meaning else []
         raise UserError("\n  ".join([f"{bundle}: does not work with the LiteRT-LM of {python}", *words]))
     if not any(row["tool_calls"] for row in rows):
         raise UserError(f"{bundle}: no call came in {len(rows)} turns, so whether calls are parsed is not known")

@@ -13,6 +13,7 @@ from core.files import atomic_write_json, file_hash
 from core.memory import peak_memory_gb
 from core.models import load_tokenizer, resolve_source
 from core.recipe import Recipe
+from core.requirements import EXPORT, need_versions
 from core.stages import Run, Stage, code_hash, need_stage, versions
 from data.build import read_conversations
 from data.stage import data_inputs
@@ -20,8 +21,10 @@ from export.bundle import write_bundle
 from export.card import write_card
 from export.constraint import constraint_files, write_constraint
 from export.convert import convert
+from export.lengths import check_room
 from export.lock import PACKAGES, lock
 from export.metadata import llm_metadata
+from export.stops import stop_tokens_of
 from export.tokenizer_parity import PackedTokenizer, check_parity, choose_tokenizer
 from export.verify import check_lengths, verify
 from hermes import get_dialect
@@ -31,7 +34,10 @@ from runtime.litert_backend import LiteRTBackend
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
 
-_NAMES = ("bundle", "constraint", "convert", "lock", "metadata", "quantise", "stage", "tokenizer_parity", "verify")
+_NAMES = (
+    *("bundle", "call_format", "constraint", "convert", "lengths", "lock", "metadata", "quantise", "stage", "stops"),
+    *("template_features", "tokenizer_parity", "verify"),
+)
 _RUNTIME = ("bundle_tokenizer", "constraint", "litert_backend", "litert_messages", "raw_text", "speed")
 _CODE = (
     *(f"export/{name}.py" for name in _NAMES),
@@ -49,10 +55,11 @@ def packed_tokenizer(recipe: Recipe, run: Run, tokenizer: PreTrainedTokenizerFas
     return choose_tokenizer(run.training / "merged", resolve_source(recipe.model)[0], tokenizer)
 
 
-def metadata_of(recipe: Recipe, tokenizer: PreTrainedTokenizerFast) -> bytes:
+def metadata_of(recipe: Recipe, run: Run) -> bytes:
     """The metadata of the recipe's bundle."""
     dialect = get_dialect(recipe.dialect)
-    return llm_metadata(dialect, tokenizer.convert_tokens_to_ids(dialect.stop), recipe.export.cache_length)
+    stops = stop_tokens_of(run.training / "merged", (dialect.stop,))
+    return llm_metadata(dialect, stops, recipe.export.cache_length)
 
 
 def stage(recipe: Recipe, run: Run) -> Stage:
@@ -78,7 +85,8 @@ def export(recipe: Recipe, run: Run) -> Path:
     """Convert, pack and verify; returns the bundle. An earlier one stays until the new one has passed.
 
     Raises:
-        UserError: the conversion failed, or the finished bundle does not do in LiteRT-LM what the
+        UserError: versions are not those that are tested, a prompt leaves no room for its answer, the conversion
+            failed, or the finished bundle does not do in LiteRT-LM what the
             training saw; the bundle then lies there as `refused-NAME.litertlm`.
     """
     this = stage(recipe, run)
@@ -89,12 +97,15 @@ def export(recipe: Recipe, run: Run) -> Path:
         write_card(recipe, run)
         return target
     console().print(f"export: {stale}")
+    need_versions(EXPORT, "export")
     started = time.monotonic()
     samples = read_conversations(run.data / "test.jsonl")
     model, work = run.training / "merged", run.export / "work"
     dialect = get_dialect(recipe.dialect)
     tokenizer = load_tokenizer(model)
     check_lengths(samples, dialect, tokenizer, recipe.export.cache_length, run.data / "test.jsonl")
+    prompts = [*samples, *read_conversations(run.data / "train.jsonl")]
+    check_room(prompts, dialect, tokenizer, recipe.evaluation.max_new_tokens, recipe.export.cache_length)
     unproven = target.with_name(f"refused-{target.name}")
     packed, parts = _write(recipe, run, unproven, tokenizer, work)
     constraint = constraint_files(recipe, target.name, bundle_tokenizer(unproven))
@@ -134,4 +145,4 @@ def _write(
     converted = convert(run.training / "merged", work, recipe.export, log)
     packed = packed_tokenizer(recipe, run, tokenizer)
     console().print(f"export: tokenizer: {packed.path.name}: {packed.reason}")
-    return packed, write_bundle(unproven, converted, packed.path, metadata_of(recipe, tokenizer), work)
+    return packed, write_bundle(unproven, converted, packed.path, metadata_of(recipe, run), work)

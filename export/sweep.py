@@ -34,7 +34,7 @@ from export.sweep_report import Size, pick, read_measured, write_sweep
 from hermes import get_dialect, text_of
 from runtime.litert_backend import LiteRTBackend
 
-_PACKING = ("bundle", "convert", "metadata", "quantise", "tokenizer_parity")
+_PACKING = ("bundle", "convert", "metadata", "quantise", "stops", "tokenizer_parity")
 _REFUSED = "refused.txt"
 _LINES = 3
 
@@ -110,7 +110,7 @@ def _pack_stale(recipe: Recipe, run: Run, folder: Path, stale: Mapping[Quantizat
     """Convert once, and pack the candidates `stale`; one that the quantiser refuses leaves the reason instead."""
     model, work, log = run.training / "merged", folder / "work", folder / "convert.log"
     tokenizer = load_tokenizer(model)
-    packed, metadata = packed_tokenizer(recipe, run, tokenizer), metadata_of(recipe, tokenizer)
+    packed, metadata = packed_tokenizer(recipe, run, tokenizer), metadata_of(recipe, run)
     shutil.rmtree(work, ignore_errors=True)
     console().print(f"sweep: converting the graph once for {', '.join(stale)}; details in {log}")
     converted = convert_float(model, work, recipe.export, log)

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from core.errors import UserError
+from core.failures import with_meaning
 from hermes import Conversation, get_dialect
 from runtime.backend import Completion, OnDone
 from runtime.bundle_tokenizer import bundle_tokenizer
@@ -84,7 +85,7 @@ class LiteRTBackend:
                 enable_benchmark=True,
             )
         except (RuntimeError, ValueError) as error:
-            raise UserError(f"{bundle}: LiteRT-LM cannot load it: {error}") from None
+            raise UserError(f"{bundle}: LiteRT-LM cannot load it: {with_meaning(str(error))}") from None
         self._live: list[Any] = []
         self._raw_text = ""
         self._raw_kind: tuple[Sampling, str | None] = (GREEDY, None)
@@ -145,7 +146,7 @@ class LiteRTBackend:
             pieces = list(raw.ask(rest))
         except RuntimeError as error:
             self._drop()
-            raise ReplyError(f"{label}: {error}") from None
+            raise ReplyError(f"{label}: {with_meaning(str(error))}") from None
         info = raw.benchmark()
         self.speed = speed_of(info)
         # One token more than allowed is asked for: a reply that needs it was cut, one that does not ended by itself.

@@ -128,7 +128,7 @@ def test_the_runtime_renders_what_training_rendered(backend: LiteRTBackend) -> N
 def test_the_runtime_renders_the_other_dialects_too(finished: Finished, tmp_path: Path, name: str) -> None:
     dialect = get_dialect(name)
     (tmp_path / "parts").mkdir()
-    metadata = llm_metadata(dialect, 2, finished.recipe.export.cache_length)
+    metadata = llm_metadata(dialect, (2,), finished.recipe.export.cache_length)
     pack(finished, tmp_path / "parts", tmp_path / "other.litertlm", metadata)
     with LiteRTBackend(tmp_path / "other.litertlm", name) as opened:
         litert_checks.check_rendering(opened, litert_checks.WITHOUT_TEXT_BESIDE_CALLS)
@@ -199,7 +199,7 @@ def test_a_bundle_that_stops_at_once_goes_on_as_a_fresh_conversation(finished: F
         written = opened.engine.tokenize(opened.complete([asked])[0].text)
     # Not the first ones: an empty reply goes on otherwise than a fresh conversation with it, in this runtime.
     for token in dict.fromkeys((*written[2:], *written[:2])):
-        metadata = llm_metadata(DIALECT, token, finished.recipe.export.cache_length)
+        metadata = llm_metadata(DIALECT, (token,), finished.recipe.export.cache_length)
         parts, bundle = tmp_path / f"parts-{token}", tmp_path / f"stops-{token}.litertlm"
         parts.mkdir()
         pack(finished, parts, bundle, metadata)
@@ -236,7 +236,7 @@ def pack(finished: Finished, parts: Path, target: Path, metadata: bytes) -> None
 def test_packing_is_reproducible_and_a_bundle_with_another_template_is_refused(
     finished: Finished, tokenizer: PreTrainedTokenizerFast, tmp_path: Path
 ) -> None:
-    metadata = llm_metadata(DIALECT, 2, finished.recipe.export.cache_length)
+    metadata = llm_metadata(DIALECT, (2,), finished.recipe.export.cache_length)
     (tmp_path / "parts").mkdir()
     pack(finished, tmp_path / "parts", tmp_path / "again.litertlm", metadata)
     (tmp_path / "more").mkdir()
