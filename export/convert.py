@@ -16,8 +16,8 @@ from types import FrameType
 from core.errors import UserError
 from core.recipe import ExportSettings
 
-RECIPES: dict[str, str | None] = {"wi8": "dynamic_wi8_afp32", "float32": None}
-"""Our quantisation names → litert-torch's recipes."""
+RECIPES: dict[str, str] = {"wi8": "dynamic_wi8_afp32", "float32": "none"}
+"""Our quantisation names → litert-torch's recipes, which takes None for its own default, wi8."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ def convert(model: Path, work: Path, settings: ExportSettings, log: Path) -> Con
     work.mkdir(parents=True, exist_ok=True)
     # The template and the type come from our own metadata; the bundle that litert-torch packs is not used.
     try:
-        with _output_to(log), _recursion_limit_kept(), _stopped_by_ctrl_c():
+        with output_to(log), _recursion_limit_kept(), _stopped_by_ctrl_c():
             from litert_torch.generative.export_hf import export
 
             export.export(
@@ -66,6 +66,11 @@ def _graph(work: Path, settings: ExportSettings) -> Path:
     if not graphs:
         raise UserError(f"{work}: litert-torch left no .tflite there")
     return graphs[-1]
+
+
+def float_graph(work: Path) -> Path | None:
+    """The float32 graph that litert-torch left in `work` beside a quantised one, if it did."""
+    return next((path for path in sorted(work.glob("*.tflite")) if "quantized" not in path.name), None)
 
 
 _CONVERTER_RECURSION = 100_000
@@ -124,7 +129,7 @@ def _stopped_by_ctrl_c() -> Iterator[None]:
 
 
 @contextmanager
-def _output_to(log: Path) -> Iterator[None]:
+def output_to(log: Path) -> Iterator[None]:
     """Send everything that this process prints to `log`, C++ libraries included."""
     log.parent.mkdir(parents=True, exist_ok=True)
     sys.stdout.flush()

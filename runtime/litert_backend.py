@@ -79,6 +79,8 @@ class LiteRTBackend:
         self.max_new_tokens = max_new_tokens
         self.speed: Speed | None = None
         self.cut = False
+        self.pieces: tuple[str, ...] = ()
+        """The last raw completion, token by token."""
         try:
             self.context_tokens = int(litert_lm.ModelInfo(str(bundle)).max_context_tokens)
             self.engine = litert_lm.Engine(
@@ -148,7 +150,8 @@ class LiteRTBackend:
         # One token more than allowed is asked for: a reply that needs it was cut, one that does not ended by itself.
         cut = info.last_decode_token_count > limit
         full = prompt_tokens + info.last_decode_token_count >= self.context_tokens
-        text = "".join(pieces[:limit])
+        self.pieces = tuple(pieces[:limit])
+        text = "".join(self.pieces)
         if cut or full:
             self._drop()
         else:
@@ -191,6 +194,10 @@ class LiteRTBackend:
         # After a cut the runtime would go on without an end-of-turn mark; a fresh conversation has it.
         if not self.cut:
             self._known = replace(conversation, messages=(*conversation.messages, as_message(merge(parts))))
+
+    def forget(self) -> None:
+        """Drop what is kept of the last turn: the next one starts a fresh conversation."""
+        self._drop()
 
     def cancel(self) -> None:
         """End the `stream` that is being read; safe in a signal handler."""
