@@ -16,8 +16,8 @@ from types import FrameType
 from core.errors import UserError
 from core.recipe import ExportSettings
 
-RECIPES: dict[str, str] = {"wi8": "dynamic_wi8_afp32", "float32": "none"}
-"""Our quantisation names → litert-torch's recipes, which takes None for its own default, wi8."""
+RECIPES: dict[str, str | None] = {"wi8": "dynamic_wi8_afp32", "float32": None}
+"""Our quantisation names → litert-torch's recipes."""
 
 
 @dataclass(frozen=True)
@@ -66,11 +66,6 @@ def _graph(work: Path, settings: ExportSettings) -> Path:
     if not graphs:
         raise UserError(f"{work}: litert-torch left no .tflite there")
     return graphs[-1]
-
-
-def float_graph(work: Path) -> Path | None:
-    """The float32 graph that litert-torch left in `work` beside a quantised one, if it did."""
-    return next((path for path in sorted(work.glob("*.tflite")) if "quantized" not in path.name), None)
 
 
 _CONVERTER_RECURSION = 100_000

@@ -72,8 +72,9 @@ def check_first_tokens(subject: Subject) -> Outcome:
 
 def _text(subject: Subject, token: int) -> str:
     """What the runtime shows for a token: nothing where it ends the reply."""
-    text = str(subject.tokenizer.decode([token], clean_up_tokenization_spaces=False))
-    return "" if text == subject.dialect.stop else text
+    if [token] in subject.backend.engine.eos_token_ids:
+        return ""
+    return str(subject.tokenizer.decode([token], clean_up_tokenization_spaces=False))
 
 
 def check_variety(subject: Subject) -> Outcome:

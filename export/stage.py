@@ -16,7 +16,7 @@ from data.build import read_conversations
 from data.stage import data_inputs
 from export.bundle import write_bundle
 from export.card import card
-from export.convert import convert, float_graph
+from export.convert import convert
 from export.every_gate import GATES
 from export.gates import Outcome, Subject, run_gates
 from export.metadata import llm_metadata
@@ -103,7 +103,7 @@ def _write(subject: Subject, work: Path, log: Path) -> None:
     log.unlink(missing_ok=True)
     console().print(f"export: converting the graph, two to four minutes for 135M parameters; details in {log}")
     converted = convert(subject.model, work, settings, log)
-    subject.float_graph = float_graph(work)
+    subject.float_graph = next((path for path in work.glob("*.tflite") if "quantized" not in path.name), None)
     stop = subject.tokenizer.convert_tokens_to_ids(dialect.stop)
     metadata = llm_metadata(dialect, stop, settings.cache_length)
     write_bundle(subject.bundle, converted, subject.model / "tokenizer.json", metadata, work)

@@ -17,7 +17,7 @@ from core.recipe import Recipe, load_recipe
 from core.stages import PROJECT
 from data.agent_skills import generate
 from export.bundle import write_bundle
-from export.convert import ConvertedModel, convert, float_graph
+from export.convert import ConvertedModel, convert
 from export.every_gate import GATES
 from export.gates import Gate, Outcome, Subject, judge, not_checked, run_gates
 from export.logit_gates import check_bundle_graph, check_float_graph, check_sets, compare_sets
@@ -60,8 +60,8 @@ def exported(tokenizer: PreTrainedTokenizerFast, tmp_path_factory: pytest.TempPa
     model, norm = random_model(folder / "model", tokenizer, seed=0)
     recipe = recipe_with()
     converted = convert(model, folder / "work", recipe.export, folder / "log")
-    graph = float_graph(folder / "work")
-    assert graph is not None and graph != converted.graph
+    graph = folder / "work" / "model.tflite"
+    assert graph != converted.graph
     return Exported(model, converted, graph, norm)
 
 
@@ -89,6 +89,10 @@ def random_model(folder: Path, tokenizer: PreTrainedTokenizerFast, seed: int) ->
     return folder, model.model.norm.weight.detach().numpy().tobytes()
 
 
+def metadata_of(stop: int = 2, cache: int = CACHE) -> bytes:
+    return llm_metadata(DIALECT, stop, cache)
+
+
 def recipe_with(**changed: str) -> Recipe:
     overrides = SETTINGS | {key.replace("__", "."): value for key, value in changed.items()}
     return load_recipe(PROJECT / "configs" / "smollm2-135m.yaml", overrides)
@@ -109,7 +113,7 @@ def subject_of(
     bundle = folder / "x.litertlm"
     converted = replace(exported.converted, graph=graph or exported.converted.graph)
     tokenizer = exported.model / "tokenizer.json"
-    write_bundle(bundle, converted, tokenizer, metadata or llm_metadata(DIALECT, 2, CACHE), parts)
+    write_bundle(bundle, converted, tokenizer, metadata or metadata_of(), parts)
     return Subject(bundle, model or exported.model, recipe_with(**changed), TESTS, float_graph=exported.float_graph)
 
 
@@ -140,7 +144,7 @@ def test_a_sound_bundle_passes_and_what_could_not_be_checked_says_so(exported: E
 
 
 def test_another_template_is_named_with_the_first_difference(exported: Exported, tmp_path: Path) -> None:
-    metadata = llm_metadata(DIALECT, 2, CACHE).replace(b"You have access", b"You have excess")
+    metadata = metadata_of().replace(b"You have access", b"You have excess")
     with subject_of(exported, tmp_path, metadata=metadata) as subject, pytest.raises(UserError) as caught:
         run_gates(GATES, subject, tmp_path / "evidence.json")
     message = str(caught.value)
@@ -155,7 +159,7 @@ def test_another_template_is_named_with_the_first_difference(exported: Exported,
 def test_a_token_in_front_of_the_prompt_is_named(exported: Exported, tmp_path: Path) -> None:
     from litert_lm_builder.runtime.proto import llm_metadata_pb2
 
-    metadata = llm_metadata_pb2.LlmMetadata.FromString(llm_metadata(DIALECT, 2, CACHE))
+    metadata = llm_metadata_pb2.LlmMetadata.FromString(metadata_of())
     metadata.start_token.token_ids.ids.append(1)
     with subject_of(exported, tmp_path, metadata=metadata.SerializeToString()) as subject:
         outcome = check_token_ids(subject)
@@ -190,7 +194,7 @@ def test_a_bundle_that_writes_one_token_over_and_over_is_found(exported: Exporte
 
 
 def test_a_small_cache_is_found_before_and_after_the_conversion(exported: Exported, tmp_path: Path) -> None:
-    with subject_of(exported, tmp_path, metadata=llm_metadata(DIALECT, 2, 300)) as subject:
+    with subject_of(exported, tmp_path, metadata=metadata_of(cache=300)) as subject:
         outcome = check_cache(subject)
         longest = outcome.figures["longest prompt, tokens"]
         assert outcome.verdict == "failed" and isinstance(longest, int) and 300 < longest < CACHE
@@ -212,7 +216,7 @@ def test_turns_that_go_on_are_compared_where_they_end(exported: Exported, tmp_pa
     for token in dict.fromkeys((*written[2:], *written[:2])):
         folder = tmp_path / str(token)
         folder.mkdir()
-        with subject_of(exported, folder, metadata=llm_metadata(DIALECT, token, CACHE)) as subject:
+        with subject_of(exported, folder, metadata=metadata_of(token)) as subject:
             outcomes.append(check_second_turn(subject))
         if outcomes[-1].verdict == "passed":
             assert outcomes[-1].figures == {"conversations": 1, "different": 0}
