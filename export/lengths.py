@@ -23,6 +23,18 @@ def room_problem(prompt_tokens: int, max_output: int, cache_length: int) -> str 
     )
 
 
+def longest_prompt(
+    conversations: Sequence[Conversation], dialect: Dialect, tokenizer: PreTrainedTokenizerFast
+) -> tuple[str, int]:
+    """Which conversation has the longest prompt, and that prompt's tokens, with all its tools; 0 if there is none."""
+    # The last prompt of a conversation is its longest.
+    prompts = [prompt for each in conversations for prompt in each.prompts()[-1:]]
+    texts = [text_of(dialect.render(prompt, add_generation_prompt=True)) for prompt in prompts]
+    lengths = [len(ids) for ids in tokenizer(texts, add_special_tokens=False)["input_ids"]] if texts else []
+    longest = max(lengths, default=0)
+    return (prompts[lengths.index(longest)].id if lengths else "") or "a conversation", longest
+
+
 def check_room(
     conversations: Sequence[Conversation],
     dialect: Dialect,
@@ -30,20 +42,13 @@ def check_room(
     max_output: int,
     cache_length: int,
 ) -> int:
-    """Tokens of the longest prompt, with all its tools.
+    """Tokens of the longest prompt.
 
     Raises:
         UserError: that prompt and an answer of `max_output` tokens do not fit; the message has all three numbers.
     """
-    # The last prompt of a conversation is its longest.
-    prompts = [prompt for each in conversations for prompt in each.prompts()[-1:]]
-    texts = [text_of(dialect.render(prompt, add_generation_prompt=True)) for prompt in prompts]
-    lengths = [len(ids) for ids in tokenizer(texts, add_special_tokens=False)["input_ids"]] if texts else []
-    longest = max(lengths, default=0)
+    name, longest = longest_prompt(conversations, dialect, tokenizer)
     problem = room_problem(longest, max_output, cache_length)
     if problem is not None:
-        raise UserError(
-            f"{prompts[lengths.index(longest)].id or 'a conversation'}: {problem}; raise export.cache_length, "
-            "or lower evaluation.max_new_tokens"
-        )
+        raise UserError(f"{name}: {problem}; raise export.cache_length, or lower evaluation.max_new_tokens")
     return longest

@@ -76,6 +76,8 @@ class LiteRTBackend:
         self.constraints = Constraints(bundle, self.dialect, bundle_tokenizer(bundle)) if constrained else None
         self.speed: Speed | None = None
         self.cut = False
+        self.pieces: tuple[str, ...] = ()
+        """The last raw completion, token by token."""
         try:
             self.context_tokens = int(litert_lm.ModelInfo(str(bundle)).max_context_tokens)
             self.engine = litert_lm.Engine(
@@ -153,6 +155,7 @@ class LiteRTBackend:
         cut = info.last_decode_token_count > limit
         full = prompt_tokens + info.last_decode_token_count >= self.context_tokens
         text = self._first_tokens(pieces, limit) if cut else "".join(pieces)
+        self.pieces = tuple(pieces[:limit])
         if cut or full:
             self._drop()
         else:
@@ -204,6 +207,10 @@ class LiteRTBackend:
         # After a cut the runtime would go on without an end-of-turn mark; a fresh conversation has it.
         if not self.cut:
             self._known = replace(conversation, messages=(*conversation.messages, as_message(merge(parts))))
+
+    def forget(self) -> None:
+        """Drop what is kept of the last turn: the next one starts a fresh conversation."""
+        self._drop()
 
     def cancel(self) -> None:
         """End the `stream` that is being read; safe in a signal handler."""

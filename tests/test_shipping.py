@@ -77,7 +77,7 @@ def test_a_bundle_with_a_sentencepiece_model_gives_the_models_ids_too(
     (graph,) = tmp_path.glob("*.tflite")
     (executor,) = (path for path in tmp_path.iterdir() if "executor" in path.name.lower() and path.suffix != ".toml")
     bundle = tmp_path / "pieces.litertlm"
-    metadata = llm_metadata(get_dialect("hermes"), 4, finished.recipe.export.cache_length)
+    metadata = llm_metadata(get_dialect("hermes"), (4,), finished.recipe.export.cache_length)
     write_bundle(bundle, ConvertedModel(graph, executor), packed.path, metadata, tmp_path)
     with LiteRTBackend(bundle) as backend:
         counts = check_parity(model, backend.engine.tokenize, packed, bundle)
