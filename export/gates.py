@@ -16,7 +16,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from core.console import console
+from core.console import console, printable
 from core.errors import UserError
 from core.files import atomic_write_json, file_hash
 from core.recipe import GateSettings, Recipe
@@ -212,7 +212,7 @@ def run_gates(gates: Sequence[Gate], subject: Subject, evidence: Path) -> dict[s
     outcomes: dict[str, Outcome] = {}
     for gate in gates:
         outcomes[gate.name] = outcome = _outcome(gate, subject)
-        console().print(f"export:   {gate.name}: {outcome}")
+        console().print(f"export:   {gate.name}: {printable(str(outcome))}")
     entries = [outcome.to_json(name) for name, outcome in outcomes.items()]
     atomic_write_json(evidence, {"sha256": file_hash(subject.bundle), "gates": entries})
     failed = [f"  {name}: {outcome.reason}" for name, outcome in outcomes.items() if outcome.verdict == "failed"]

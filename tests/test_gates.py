@@ -19,14 +19,14 @@ from data.agent_skills import generate
 from export.bundle import write_bundle
 from export.convert import ConvertedModel, convert
 from export.every_gate import GATES
-from export.gates import Gate, Outcome, Subject, judge, not_checked, run_gates
+from export.gates import Outcome, Subject, judge, run_gates
 from export.logit_gates import check_bundle_graph, check_float_graph, check_sets, compare_sets
 from export.logits import Graph, Logits, SourceModel
 from export.metadata import llm_metadata
-from export.probes import RENDERED, SETS
+from export.probes import SETS
 from export.rendering_gates import check_cache, check_token_ids
 from export.reply_gates import check_calls, check_first_tokens, check_second_turn, check_stops, check_variety
-from hermes import Conversation, Final, Reply, ToolCalls, get_dialect, text_of, validate_conversation
+from hermes import ToolCalls, get_dialect
 
 DIALECT = get_dialect("hermes")
 CACHE = 1280
@@ -90,7 +90,7 @@ def random_model(folder: Path, tokenizer: PreTrainedTokenizerFast, seed: int) ->
 
 
 def metadata_of(stop: int = 2, cache: int = CACHE) -> bytes:
-    return llm_metadata(DIALECT, stop, cache)
+    return llm_metadata(DIALECT, (stop,), cache)
 
 
 def recipe_with(**changed: str) -> Recipe:
@@ -205,7 +205,7 @@ def test_turns_that_go_on_are_compared_where_they_end(exported: Exported, tmp_pa
     """A random model does not end its turns by itself, so a token that it writes is made the stop token."""
     (tmp_path / "plain").mkdir()
     with subject_of(exported, tmp_path / "plain") as subject:
-        prompt = TESTS[0].prompts()[0]
+        prompt = next(prompts[0] for each in TESTS if len(prompts := each.prompts()) > 1)
         written = subject.backend.engine.tokenize(subject.backend.complete([prompt])[0].text)
     outcomes: list[Outcome] = []
     for token in dict.fromkeys((*written[2:], *written[:2])):
@@ -242,7 +242,7 @@ def test_a_set_that_gets_worse_fails_by_itself(exported: Exported, tmp_path: Pat
         losses, _ = compare_sets(subject, subject.source, Spoiled(subject.source, marker, stop))
     bound = dict.fromkeys(losses, 0.1)
     assert set(losses) == set(SETS) and losses["nested object argument"] > 0.1
-    assert all(loss == 0 for name, loss in losses.items() if name != "nested object argument")
+    assert all(abs(loss) < 1e-3 for name, loss in losses.items() if name != "nested object argument")
     assert np.mean(list(losses.values())) < 0.1
     assert judge(losses, at_most=bound).verdict == "failed"
 
@@ -267,40 +267,6 @@ def test_what_is_no_graph_is_named(tmp_path: Path) -> None:
         Graph(tmp_path / "x.tflite")
 
 
-@pytest.mark.parametrize(
-    ("figures", "verdict", "words"),
-    [
-        ({"a": 1.0, "b": 2}, "passed", ""),
-        ({"a": 1.5, "b": 2}, "failed", "a: 1.5, must be at most 1; more"),
-        ({"a": float("nan"), "b": 1}, "failed", "a: nan, must be at most 1; b: 1, must be at least 2; more"),
-        ({"b": 2}, "failed", "a: None, must be at most 1; more"),
-    ],
-)
-def test_figures_are_held_against_their_limits(figures: dict[str, float], verdict: str, words: str) -> None:
-    outcome = judge(figures, at_most={"a": 1}, at_least={"b": 2}, detail="more")
-    assert (outcome.verdict, outcome.reason) == (verdict, words)
-    json.dumps(outcome.to_json("gate"), allow_nan=False)
-
-
-def test_every_failure_is_listed_and_an_error_hides_no_other_gate(tmp_path: Path) -> None:
-    def broken(_: Subject) -> Outcome:
-        raise ZeroDivisionError("oops")
-
-    def refused(_: Subject) -> Outcome:
-        raise UserError("no such part")
-
-    bundle = tmp_path / "x.litertlm"
-    bundle.write_bytes(b"x")
-    checks = {"one": broken, "two": lambda _: not_checked("why"), "three": refused, "four": lambda _: Outcome("passed")}
-    with pytest.raises(UserError) as caught:
-        subject = Subject(bundle, tmp_path, recipe_with(), ())
-        run_gates([Gate(name, check) for name, check in checks.items()], subject, tmp_path / "evidence.json")
-    assert "2 of 4 gates failed" in str(caught.value)
-    assert "\n  one: ZeroDivisionError: oops\n  three: no such part\n" in str(caught.value)
-    verdicts = {name: entry["outcome"] for name, entry in read_entries(tmp_path / "evidence.json").items()}
-    assert verdicts == {"one": "failed", "two": "not checked", "three": "failed", "four": "passed"}
-
-
 def test_calls_are_compared_with_what_the_runtime_read(exported: Exported, tmp_path: Path) -> None:
     call = '<tool_call>{"name": "load_skill", "arguments": {"skill_name": "x"}}</tool_call>'
     with subject_of(exported, tmp_path) as subject:
@@ -313,19 +279,3 @@ def test_calls_are_compared_with_what_the_runtime_read(exported: Exported, tmp_p
         assert isinstance(parsed, ToolCalls) and asked.reply is not None
         subject.asked[0] = replace(asked, reply=replace(asked.reply, calls=parsed.calls))
         assert check_calls(subject).verdict == "passed"
-
-
-def test_the_probes_are_sound() -> None:
-    scored = [conversation for conversations in SETS.values() for conversation in conversations]
-    assert not [problem for conversation in scored for problem in validate_conversation(conversation)]
-    assert all(conversation.messages[-1].role == "assistant" for conversation in scored)
-    assert all(prompt.messages[-1].role != "assistant" for prompt in RENDERED)
-    kinds = {name: {type(_read(conversation)) for conversation in each} for name, each in SETS.items()}
-    assert kinds.pop("no call needed") == {Final} and all(kind == {ToolCalls} for kind in kinds.values())
-
-
-def _read(conversation: Conversation) -> Reply:
-    """The last turn, read back."""
-    whole = text_of(DIALECT.render(conversation))
-    prompt = text_of(DIALECT.render(conversation.prompts()[-1], add_generation_prompt=True))
-    return DIALECT.parse(whole[len(prompt) :].removesuffix(DIALECT.stop), conversation.tools)

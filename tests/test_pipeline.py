@@ -255,7 +255,8 @@ def test_a_bundle_that_fails_a_gate_lies_beside_its_evidence_and_the_earlier_one
         work.mkdir()
         return ConvertedModel(graph, executor)
 
-    monkeypatch.setattr("export.stage.convert", converted)
+    monkeypatch.setattr("export.stage.convert_float", converted)
+    monkeypatch.setattr("export.stage.quantised", lambda whole, *_: whole)
     strict = recipe.export.gates.model_copy(update={"max_difference": 1e-6, "set_loss": 1e-9})
     changed = recipe.model_copy(update={"export": recipe.export.model_copy(update={"gates": strict})})
     with pytest.raises(UserError, match=r"2 of \d+ gates failed") as caught:
