@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import Any
 
 from export.call_format import ANSWERED, ASKED, CALL, HISTORY, RESULT, TOOL, ChatTemplate, chat, first_difference
-from export.findings import Check, Finding
+from export.findings import Check, Finding, Severity
 from export.inspect import Bundle
 from export.plain_engine import render_plain
 from export.template_features import missing_features
@@ -49,7 +49,7 @@ def check_features(bundle: Bundle) -> Iterator[Finding]:
     for feature in features:
         lines = f"line{'s' if len(feature.lines) > 1 else ''} {', '.join(map(str, feature.lines))}"
         lacks = "LiteRT-LM lacks it" if feature.refused else "LiteRT-LM has it, other engines do not"
-        severity = "fault" if feature.refused else "warning"
+        severity: Severity = "fault" if feature.refused else "warning"
         yield Finding(severity, f"`{feature.name}` ({lines}): {lacks}", f"write {feature.instead}")
 
 
