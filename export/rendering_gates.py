@@ -8,7 +8,7 @@ from export.gates import Outcome, Subject, judge, not_checked
 from export.lengths import longest_prompt
 from export.logits import common_length
 from export.probes import RENDERED, SETS
-from export.tokenizer_parity import check_parity
+from export.tokenizer_parity import comparable_texts, described, differences
 from hermes import Conversation, text_of
 
 _SHOWN = 60
@@ -79,8 +79,10 @@ def check_texts(subject: Subject) -> Outcome:
     """The bundle's tokenizer gives the merged model's ids for texts of all kinds."""
     if subject.packed is None:
         return not_checked("which tokenizer was packed is not known")
-    counts = check_parity(subject.tokenizer, subject.backend.engine.tokenize, subject.packed, subject.bundle)
-    return judge({"texts": sum(counts.values()), **{f"texts, {kind}": count for kind, count in counts.items()}})
+    asked = comparable_texts(subject.packed)
+    found = differences(subject.tokenizer, subject.backend.engine.tokenize, asked)
+    figures = {"texts": sum(map(len, asked.values())), "texts that differ": len(found)}
+    return judge(figures, at_most={"texts that differ": 0}, detail=described(found) if found else "")
 
 
 def check_cache(subject: Subject) -> Outcome:

@@ -28,7 +28,7 @@ class TinyBundle:
     @property
     def parts(self) -> ConvertedModel:
         return ConvertedModel(
-            self.folder / "work" / "model_quantized.tflite", self.folder / "work" / "executor_metadata.pb"
+            self.folder / "work" / "wi8-quantized.tflite", self.folder / "work" / "executor_metadata.pb"
         )
 
     @property
