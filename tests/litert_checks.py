@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from data.agent_skills import generate
 from hermes import Conversation, Message, Tool, ToolCall, ToolCalls, text_of, validate_call
 from hermes.gallery_tools import GALLERY_TOOLS
+from hermes.grammar import compile as compile_grammar
 from runtime.bundle_tokenizer import bundle_tokenizer
-from runtime.constraint import compiled
 from runtime.litert_backend import LiteRTBackend
 from runtime.litert_messages import as_message
 from runtime.raw_text import Sampling
@@ -128,8 +128,8 @@ def check_constraint(backend: LiteRTBackend) -> None:
 
     Enums of two words and outside of ASCII, a required space: what a runtime that forces text would fail on.
     """
-    facts = bundle_tokenizer(backend.bundle)
-    regex = compiled((BOOK,), backend.dialect, facts, "required")
+    alphabet = bundle_tokenizer(backend.bundle).alphabet
+    regex = compile_grammar((BOOK,), backend.dialect, "required", parallel=False).regex(alphabet)
     asked = Conversation((Message("user", "A room?"),), (BOOK,))
     prompt = text_of(backend.dialect.render(asked, add_generation_prompt=True))
     before, backend.max_new_tokens = backend.max_new_tokens, 120
@@ -139,7 +139,8 @@ def check_constraint(backend: LiteRTBackend) -> None:
             held = backend.complete_prompt(prompt, regex=regex, sampling=sampling)
             reply = backend.dialect.parse(held.text, asked.tools, finish_reason=held.finish_reason)
             assert isinstance(reply, ToolCalls) and not reply.malformed, held
-            assert not [problem for call in reply.calls for problem in validate_call(call, asked.tools)]
+            (call,) = reply.calls
+            assert validate_call(call, asked.tools) == []
         free = backend.complete_prompt(prompt, sampling=sampling)
         assert not isinstance(backend.dialect.parse(free.text, asked.tools), ToolCalls)
     finally:
