@@ -4,7 +4,8 @@
     --generations 1000 calls at temperature 1 of random tools, each opened by the sentinel
     --texts 200        prompts for free text, whose answers must be the same with and without the constraint
 
-A count of 0 leaves a part out. Prints Markdown; exits with 1 if a call does not parse or validate, or a text differs.
+A count of 0 leaves a part out. Prints Markdown; exits with 1 if a call does not parse or validate, a text
+differs, or too few answers were text.
 """
 
 from __future__ import annotations
@@ -175,22 +176,37 @@ def judge(backend: LiteRTBackend, completion: Completion, tools: Sequence[Tool])
     return "valid" if fully else "valid but for keywords that lint reports"
 
 
+def text_prompts(backend: LiteRTBackend, most: int) -> Iterator[str]:
+    """Up to `most` prompts, with and without tools; in two of three the answer is begun, so that text goes on."""
+    tools = weather_tools(8)
+    for number in range(most):
+        question = QUESTIONS[number % len(QUESTIONS)].format(TOPICS[number // len(QUESTIONS) % len(TOPICS)])
+        yield prompt_for(backend, tools if number % 2 else (), question) + ("Well, I think that" if number % 3 else "")
+
+
 def same_texts(backend: LiteRTBackend, count: int) -> Tally:
-    """Greedy answers in free text, with the constraint of eight tools and without it."""
-    tally, tools = Tally(), weather_tools(8)
-    regex = compiled(tools, backend.dialect, bundle_tokenizer(backend.bundle))
+    """Greedy answers with the constraint of eight tools and without it, until `count` were free text."""
+    tally = Tally()
+    regex = compiled(weather_tools(8), backend.dialect, bundle_tokenizer(backend.bundle))
     with progress("texts") as advance:
-        for number in range(count):
-            question = QUESTIONS[number % len(QUESTIONS)].format(TOPICS[number // len(QUESTIONS) % len(TOPICS)])
-            prompt = prompt_for(backend, tools if number % 2 else (), question)
-            free, held = (backend.complete_prompt(prompt, regex=each).text for each in (None, regex))
-            called = backend.dialect.syntax.opening in free
-            outcome = "no free text: a call" if called else "the same" if free == held else "differs"
-            tally.counts[outcome] += 1
-            if outcome == "differs" and len(tally.wrong) < 10:
-                tally.wrong.append(f"{question}: {free!r} became {held!r}")
-            advance(number + 1, count, "")
+        for prompt in text_prompts(backend, 4 * count):
+            free = backend.complete_prompt(prompt).text
+            if backend.dialect.syntax.opening in free:
+                tally.counts["no free text: a call"] += 1
+                continue
+            held = backend.complete_prompt(prompt, regex=regex).text
+            tally.counts[_SAME if free == held else "differs"] += 1
+            if free != held and len(tally.wrong) < 10:
+                tally.wrong.append(f"{prompt[-200:]!r}: {free!r} became {held!r}")
+            compared = tally.counts[_SAME] + tally.counts["differs"]
+            advance(compared, count, "")
+            if compared == count:
+                return tally
+    tally.wrong.append(f"not checked: fewer than {count} answers were free text")
     return tally
+
+
+_SAME = "the same"
 
 
 def main() -> None:

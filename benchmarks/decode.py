@@ -34,8 +34,8 @@ from runtime.litert_backend import LiteRTBackend
 
 _SCRIPT = Path(__file__).with_name("llama_cpp.mjs")
 _INSTALL = "npm install --omit=optional --ignore-scripts node-llama-cpp@3.21.1 @node-llama-cpp/linux-x64@3.21.1"
-_REQUEST = "Tell me everything you know about the sea, the rivers and the rain, as a long story."
-_BEGUN = "Once upon a time there was a small river that wanted to see the sea. It"
+_REQUEST = "Count from 1 to 500."
+_BEGUN = ", ".join(str(number) for number in range(1, 31)) + ","
 """The answer is begun, so that a model that is tuned for short ones goes on."""
 
 
