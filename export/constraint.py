@@ -49,7 +49,7 @@ def sidecar_files(
         UserError: no grammar can be written for these tools.
     """
     try:
-        texts = _texts(compile_grammar(tools, dialect), tools, tokenizer)
+        texts = _texts(compile_grammar(tools, dialect), tools, dialect, tokenizer)
     except ValueError as error:
         raise UserError(f"export.constraint: {error}; mend the tool, or say `none`") from None
     manifest: dict[str, JSON] = {
@@ -80,11 +80,11 @@ def write_constraint(bundle: Path, files: Mapping[str, str]) -> list[Path]:
     return [folder / name for name in files]
 
 
-def _texts(grammar: Grammar, tools: Sequence[Tool], tokenizer: TokenizerFacts) -> dict[str, str]:
+def _texts(grammar: Grammar, tools: Sequence[Tool], dialect: Dialect, tokenizer: TokenizerFacts) -> dict[str, str]:
     return {
         TOOLS: tools_text(tools),
         LARK: grammar.lark,
-        REGEX: grammar.regex(tokenizer.alphabet),
+        REGEX: grammar.regex(tokenizer.alphabet, dialect.stop),
         GBNF: grammar.gbnf,
         STRUCTURAL_TAG: _json(grammar.structural_tag),
     }

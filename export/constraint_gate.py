@@ -1,4 +1,4 @@
-"""The gate "constraint active": asked for an illegal call, the bundle writes one, and under the constraint cannot."""
+"""Gates of the constraint: it keeps an illegal call from being written, and changes nothing else."""
 
 from __future__ import annotations
 
@@ -43,12 +43,39 @@ def constraint_active(subject: Subject) -> Outcome:
     return check_active(subject.backend, tools, bundle_tokenizer(subject.bundle).alphabet)
 
 
+def constraint_harmless(subject: Subject) -> Outcome:
+    """A reply that ends by itself and holds nothing illegal is the same under the constraint."""
+    if subject.recipe.export.constraint == "none":
+        return not_checked("the recipe says `export.constraint: none`")
+    backend, dialect = subject.backend, subject.dialect
+    alphabet = bundle_tokenizer(subject.bundle).alphabet
+    kinds: Counter[Written] = Counter()
+    changed: list[str] = []
+    for conversation in subject.samples(subject.settings.replies):
+        prompt = conversation.prompts()[0]
+        rendered = backend.rendered_prompt(prompt)
+        free = backend.complete_prompt(rendered)
+        kind = read(dialect, "", free, prompt.tools)
+        if free.finish_reason != "stop" or kind not in ("legal", "no call"):
+            continue
+        kinds[kind] += 1
+        held = backend.complete_prompt(
+            rendered, regex=compile_grammar(prompt.tools, dialect).regex(alphabet, dialect.stop)
+        )
+        if (held.text, held.finish_reason) != (free.text, free.finish_reason):
+            changed.append(f"{free.text!r} became {held.text!r}")
+    if not kinds:
+        return not_checked("no reply ended by itself without anything illegal in it")
+    figures: dict[str, Figure] = {"calls": kinds["legal"], "texts": kinds["no call"], "changed": len(changed)}
+    return judge(figures, at_most={"changed": 0}, detail="; ".join(changed[:1]))
+
+
 def check_active(backend: LiteRTBackend, tools: Sequence[Tool], alphabet: Alphabet) -> Outcome:
     """As `constraint_active`, for a loaded bundle and the tools that the constraint is for."""
     dialect, opening = backend.dialect, backend.dialect.sentinels[0]
     grammar = compile_grammar(tools, dialect)
-    whole = grammar.regex(alphabet)
-    opened = grammar.after_opening.regex(alphabet) if opening else whole
+    whole = grammar.regex(alphabet, dialect.stop)
+    opened = grammar.after_opening.regex(alphabet, dialect.stop) if opening else whole
     free: Counter[Written] = Counter()
     held: Counter[Written] = Counter()
     examples: list[str] = []
@@ -101,10 +128,13 @@ def illegal_prompts(dialect: Dialect) -> Iterator[str]:
 def read(dialect: Dialect, start: str, written: Completion, tools: Sequence[Tool]) -> Written:
     """What a reply is that begins with `start`; a call is illegal if `tools` do not take it."""
     reply = dialect.parse(start + written.text, tools, finish_reason=written.finish_reason)
+    cut = written.finish_reason == "length"
     if isinstance(reply, ToolCalls):
         if any(validate_call(call, tools) for call in reply.calls):
             return "illegal"
-        return "broken" if reply.malformed else "legal"
-    if written.finish_reason == "length":
+        if reply.malformed:
+            return "cut" if cut else "broken"
+        return "legal"
+    if cut:
         return "cut"
     return "broken" if isinstance(reply, Malformed) else "no call"

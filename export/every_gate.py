@@ -19,4 +19,5 @@ GATES: tuple[Gate, ...] = (
     Gate("second turn as in a fresh conversation", reply_gates.check_second_turn),
     Gate("third turn as in a fresh conversation", reply_gates.check_third_turn),
     Gate("constraint active", constraint_gate.constraint_active),
+    Gate("constraint changes no legal reply", constraint_gate.constraint_harmless),
 )

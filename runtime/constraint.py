@@ -75,7 +75,7 @@ def compiled(tools: Sequence[Tool], dialect: Dialect, tokenizer: TokenizerFacts,
         UserError: no grammar can be written for these tools.
     """
     try:
-        return compile_grammar(tools, dialect, choice).regex(tokenizer.alphabet)
+        return compile_grammar(tools, dialect, choice).regex(tokenizer.alphabet, dialect.stop)
     except ValueError as error:
         raise UserError(f"no constraint can be written for these tools: {error}") from None
 

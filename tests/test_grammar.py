@@ -256,6 +256,29 @@ def test_lint_reports_what_compile_refuses():
 
 
 @pytest.mark.parametrize(
+    ("parallel", "reply", "verdict"),
+    [
+        (True, "{call}", True),
+        (True, "{call}<|im_end|>", True),
+        (True, "Hello.{call}\n{call}<|im_end|>", True),
+        (True, "{call}<|im_end|>{call}", False),
+        (True, "{call}<|im_end|> and on", False),
+        (False, "{call}", True),
+        # Nothing may follow, so the runtime ends the reply by itself.
+        (False, "{call}<|im_end|>", False),
+    ],
+)
+def test_the_stop_token_may_follow_where_a_reply_may_end_or_go_on(parallel: bool, reply: str, verdict: bool) -> None:
+    call = '<tool_call>{"name": "add", "arguments": {}}</tool_call>'
+    grammar = compile([Tool("add")], parallel=parallel)
+    expression = grammar.regex("text", "<|im_end|>")
+    assert (re.fullmatch(expression, reply.replace("{call}", call)) is not None) == verdict
+    opened = grammar.after_opening.regex("text", "<|im_end|>")
+    rest = reply.replace("Hello.", "").replace("{call}", call).removeprefix("<tool_call>")
+    assert (re.fullmatch(opened, rest) is not None) == verdict
+
+
+@pytest.mark.parametrize(
     ("choice", "reply", "verdict"),
     [
         ("auto", '```json\n{"tool": "add", "arguments": {}}\n```', True),

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from hermes.grammar import gbnf, lark, regex, structural_tag
 from hermes.grammar.bounds import Bounds
 from hermes.grammar.calls import Reply, answer_body, body, free_text, names_once
-from hermes.grammar.form import Form
+from hermes.grammar.form import Form, chain, optional
 from hermes.grammar.schema import ToolSchema
 from hermes.grammar.strings import writer_for
 from hermes.record import Tool
@@ -53,15 +53,21 @@ class Grammar:
         """A Lark grammar, for llguidance."""
         return lark.write(self.form)
 
-    def regex(self, alphabet: regex.Alphabet) -> str:
+    def regex(self, alphabet: regex.Alphabet, stop: str = "") -> str:
         """A regular expression over what a tokenizer of this alphabet spells, for LiteRT-LM.
+
+        Args:
+            stop: the end-of-turn mark. LiteRT-LM (0.18.1) takes a token only if its spelling fits, the stop token
+                too, so where a reply may end and may also go on with another call, the mark must be among what may
+                follow; without it the model is held to write calls until its limit.
 
         Raises:
             ValueError: it would be millions of characters long, or the alphabet is unknown.
         """
         if alphabet not in regex.SPELLINGS:
             raise ValueError(f"alphabet {alphabet!r}: must be one of {', '.join(regex.SPELLINGS)}")
-        return regex.write(self.form, alphabet)
+        goes_on = bool(self.reply.parallel and self.reply.bodies and self.reply.syntax.opening)
+        return regex.write(chain(self.form, optional(stop)) if stop and goes_on else self.form, alphabet)
 
     @cached_property
     def gbnf(self) -> str:
