@@ -137,7 +137,7 @@ def _recipe_options(command: Any) -> Any:
 
 
 def _load(recipe_path: Path, overrides: tuple[str, ...], runs_folder: Path) -> tuple[Recipe, Run]:
-    from core.recipe import load_recipe
+    from core.recipe_file import load_recipe
     from core.stages import Run
 
     pairs: dict[str, str] = {}

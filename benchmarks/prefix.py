@@ -18,7 +18,7 @@ from typing import Any
 
 from core.memory import peak_memory_gb
 from core.models import choose_dtype, load_model, load_tokenizer, materialise
-from core.recipe import load_recipe
+from core.recipe_file import load_recipe
 from data.agent_skills import generate
 from data.tokenise import IGNORED, tokenise
 from hermes import get_dialect

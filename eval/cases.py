@@ -26,7 +26,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, TypeAdapter, Valid
 
 from core.errors import UserError
 from core.files import file_hash
-from core.recipe import parse_yaml
+from core.recipe_file import parse_yaml
 from core.stages import Run
 from core.user_files import SKILLS_PLACE, read_system
 from data.skill_library import read_skills, system_prompt

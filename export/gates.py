@@ -190,6 +190,8 @@ class Subject:
     def __exit__(self, *_: object) -> None:
         if "backend" in self.__dict__:
             self.backend.close()
+        if "graph" in self.__dict__:
+            self.graph.close()
         self._folder.close()
 
 

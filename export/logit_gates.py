@@ -49,6 +49,8 @@ def check_float_graph(subject: Subject) -> Outcome:
         return not_checked("this export has no float32 graph")
     graph = subject.graph if whole else Graph(_there(subject.float_graph))
     figures = compare(subject.source, graph, turns_of(subject, subject.samples(1)[0]))
+    if not whole:
+        graph.close()
     return judge(figures, at_most={"largest difference": subject.settings.float_difference})
 
 

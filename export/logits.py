@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -24,6 +25,11 @@ without any visible position.
 
 
 _INPUTS = ("tokens", "input_pos", "mask")
+
+
+def _quiet() -> AbstractContextManager[None]:
+    """Within the block, the runtime's notes on accelerators go nowhere."""
+    return output_to(Path(os.devnull))
 
 
 class Scorer(Protocol):
@@ -107,7 +113,7 @@ class Graph:
             hardware_accelerators=HardwareAccelerator.CPU, cpu_options=CpuOptions(num_threads=min(threads, 8))
         )
         try:
-            with output_to(Path(os.devnull)):
+            with _quiet():
                 self._model = CompiledModel.from_file(str(path), options=options)
         except (RuntimeError, ValueError) as error:
             raise UserError(f"{path}: this graph cannot be loaded: {error}") from None
@@ -119,8 +125,14 @@ class Graph:
         self._signatures = {1: "decode", **dict(sorted(prefills.items()))}
         self.cache_length = int(details["decode"]["mask"]["shape"][-1])
         """Tokens that the cache holds."""
-        self._make_buffers(signatures, details)
+        with _quiet():
+            self._make_buffers(signatures, details)
         self._ids: list[int] = []
+
+    def close(self) -> None:
+        """Release the graph, which is of no use afterwards."""
+        with _quiet():
+            self.__dict__.clear()
 
     def _make_buffers(self, signatures: dict[str, Any], details: dict[str, Any]) -> None:
         """The cache is whatever a step both takes and gives; the same buffers serve for both, and for prefill."""

@@ -10,7 +10,8 @@ import pytest
 
 from core.errors import UserError
 from core.files import atomic_write_text
-from core.recipe import Recipe, load_recipe
+from core.recipe import Recipe
+from core.recipe_file import load_recipe
 from core.stages import Run, Stage
 from data.stage import data_inputs
 from eval.results import load_results

@@ -13,7 +13,8 @@ import torch
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
 from core.errors import UserError
-from core.recipe import Recipe, load_recipe
+from core.recipe import Recipe
+from core.recipe_file import load_recipe
 from core.stages import PROJECT
 from data.agent_skills import generate
 from export.bundle import write_bundle

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from core.errors import UserError
-from core.recipe import load_recipe
+from core.recipe_file import load_recipe
 
 GOOD = "name: x\nmodel:\n  source: a/b\n"
 

@@ -16,7 +16,7 @@ from transformers import GemmaTokenizerFast
 
 from core.errors import UserError
 from core.files import file_hash
-from core.recipe import load_recipe
+from core.recipe_file import load_recipe
 from core.stages import PROJECT
 from export.bundle import write_bundle
 from export.convert import ConvertedModel

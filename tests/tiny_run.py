@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from core.recipe import Recipe, load_recipe
+from core.recipe import Recipe
+from core.recipe_file import load_recipe
 from core.stages import Run
 from data.stage import build_data
 from eval.stage import evaluate_models

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from torch import nn
     from torch.optim import Optimizer
 
-_RELEASE_EVERY = 8
+_RELEASE_EVERY = 4
 """Steps between calls of `release_freed`; after each step it costs a quarter of the step, new pages above all."""
 
 OnStep = Callable[[int, int, dict[str, float]], None]

@@ -13,7 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from core.recipe import parse_yaml
+from core.recipe_file import parse_yaml
 from data.values import Split
 
 _FOLDER = Path(__file__).parent
