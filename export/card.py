@@ -145,14 +145,11 @@ def _inside(recipe: Recipe, lock: Mapping[str, Any]) -> str:
 
 
 def _evidence(evidence: Mapping[str, Any]) -> Iterator[str]:
-    """Gates as a table, and whatever else the export noted as rows of another."""
+    """Gates as a table."""
     gates = evidence.get("gates", ())
     if gates:
         rows = [(gate["gate"], _outcome(gate), _listed(gate.get("figures", {}))) for gate in gates]
         yield _table(("gate", "outcome", "figures"), rows) + "\n"
-    others = {name: value for name, value in evidence.items() if name not in ("gates", "sha256")}
-    if others:
-        yield _table(("check", "outcome"), [(name, _listed(value)) for name, value in others.items()])
 
 
 def _outcome(gate: Mapping[str, Any]) -> str:

@@ -51,7 +51,8 @@ def constraint_harmless(subject: Subject) -> Outcome:
     alphabet = bundle_tokenizer(subject.bundle).alphabet
     kinds: Counter[Written] = Counter()
     changed: list[str] = []
-    for conversation in subject.samples(subject.settings.replies):
+    samples = subject.samples(subject.settings.replies)
+    for conversation in samples:
         prompt = conversation.prompts()[0]
         rendered = backend.rendered_prompt(prompt)
         free = backend.complete_prompt(rendered)
@@ -67,6 +68,7 @@ def constraint_harmless(subject: Subject) -> Outcome:
     if not kinds:
         return not_checked("no reply ended by itself without anything illegal in it")
     figures: dict[str, Figure] = {"calls": kinds["legal"], "texts": kinds["no call"], "changed": len(changed)}
+    figures["replies left out"] = len(samples) - kinds.total()
     return judge(figures, at_most={"changed": 0}, detail="; ".join(changed[:1]))
 
 

@@ -16,7 +16,7 @@ from types import FrameType
 from core.errors import UserError
 from core.failures import with_meaning
 from core.recipe import ExportSettings, Quantization
-from export.quantise import quantise
+from export.quantise import QuantizationRefusedError, quantise
 
 
 @dataclass(frozen=True)
@@ -81,8 +81,10 @@ def quantised(converted: ConvertedModel, quantization: Quantization, work: Path,
             quantise(converted.graph, target, quantization)
     except UserError:
         raise
+    except (OSError, MemoryError) as error:
+        raise UserError(f"{target}: cannot be written: {error}") from error
     except Exception as error:
-        raise UserError(
+        raise QuantizationRefusedError(
             f"export.quantization: {quantization}: the quantizer refuses this model: {with_meaning(error)}\n"
             f"  choose wi8 or float32; its log: {log}"
         ) from error

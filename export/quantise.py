@@ -29,18 +29,23 @@ _SMALLEST_SCALE = 2.0**-14
 """The smallest normal float16."""
 
 
+class QuantizationRefusedError(UserError):
+    """This model's layers cannot be stored in this way; trying again would end alike."""
+
+
 def quantise(graph: Path, target: Path, quantization: Quantization) -> None:
     """Write the float32 `.tflite` file `graph`, quantised, to `target`.
 
     Raises:
-        UserError: a layer cannot be stored in this way; the message says what to choose instead.
+        QuantizationRefusedError: no layer can be stored in this way; the message says what to choose instead.
     """
     from ai_edge_quantizer import quantizer
 
     quantized = quantizer.Quantizer(str(graph), _recipe(quantization)).quantize().quantized_model
     content = bytearray(quantized)
-    if quantization != "wi8" and not _mend_blocks(content):
-        raise UserError(
+    layers_in_blocks = _mend_blocks(content)
+    if quantization != "wi8" and not layers_in_blocks:
+        raise QuantizationRefusedError(
             f"export.quantization: {quantization}: no layer of this model can be stored in 4-bit blocks: none has a "
             f"name like a feed-forward layer's with an input width that is a multiple of {BLOCK}; choose wi8"
         )
@@ -82,5 +87,5 @@ def _mend_blocks(content: bytearray) -> int:
                 layers += 1
                 data = model.buffers[subgraph.tensors[details.scales].buffer].data
                 scales: NDArray[Any] = np.frombuffer(data, np.float16)
-                scales[scales < _SMALLEST_SCALE] = _SMALLEST_SCALE
+                scales[scales == 0] = _SMALLEST_SCALE
     return layers

@@ -96,17 +96,27 @@ def judge_variety(replies: Sequence[Sequence[str]], subject: Subject) -> Outcome
     return judge(figures, at_least=limits, detail=f"the first reply begins with {''.join(replies[0][:8])!r}")
 
 
+_TRIED = 4
+"""Conversations that are tried for one that can be compared."""
+
+
 def check_calls(subject: Subject) -> Outcome:
     """The runtime reads the calls that the dialect reads."""
-    calls, otherwise, first = 0, 0, ""
+    calls, malformed, otherwise, first = 0, 0, 0, ""
     for asked in subject.asked:
         completion = asked.completion
         ours = subject.dialect.parse(completion.text, asked.prompt.tools, finish_reason=completion.finish_reason)
         calls += len(ours.calls) if isinstance(ours, ToolCalls) else 0
+        malformed += isinstance(ours, Malformed)
         difference = _reading_difference(ours, asked)
         otherwise += bool(difference)
         first = first or difference
-    figures = {"replies": len(subject.asked), "calls": calls, "replies read otherwise": otherwise}
+    figures = {
+        "replies": len(subject.asked),
+        "calls": calls,
+        "replies malformed": malformed,
+        "replies read otherwise": otherwise,
+    }
     if not calls and not otherwise:
         return not_checked(f"the model wrote no call in {len(subject.asked)} replies", figures)
     return judge(figures, at_most={"replies read otherwise": 0}, detail=first)
@@ -114,9 +124,10 @@ def check_calls(subject: Subject) -> Outcome:
 
 def _reading_difference(ours: Reply, asked: Asked) -> str:
     """How runtime and dialect differ on a reply; the runtime alone gives a body without arguments empty ones."""
-    if isinstance(ours, Malformed):
-        return ""
     text = asked.completion.text
+    if isinstance(ours, Malformed):
+        read = asked.reply is not None and asked.reply.calls
+        return f"LiteRT-LM reads {text!r} as {read}, training as no call: {ours.reason}" if read else ""
     if asked.reply is None:
         return f"LiteRT-LM refuses {text!r}: {asked.error}"
     calls = ours.calls if isinstance(ours, ToolCalls) else ()
@@ -145,11 +156,14 @@ def check_third_turn(subject: Subject) -> Outcome:
 
 
 def _check_turn(subject: Subject, number: int) -> Outcome:
-    equal = different = 0
+    compared = 0
     reasons: list[str] = []
-    detail = ""
+    differences: list[str] = []
     long_enough = [each for each in subject.conversations if len(each.prompts()) >= number]
-    for conversation in long_enough[: subject.settings.continued]:
+    # What a model writes may not be fit for comparison; some more conversations are then tried.
+    for conversation in long_enough[: _TRIED * subject.settings.continued]:
+        if compared == subject.settings.continued:
+            break
         reached = _go_on(subject, conversation, number)
         if isinstance(reached, str):
             reasons.append(reached)
@@ -157,14 +171,16 @@ def _check_turn(subject: Subject, number: int) -> Outcome:
         longer, kept = reached
         subject.backend.forget()
         fresh = _reply(subject, longer)
-        equal += kept == fresh
+        if isinstance(kept, str) and isinstance(fresh, str):
+            reasons.append(f"LiteRT-LM refuses what the model wrote in turn {number}: {kept}")
+            continue
+        compared += 1
         if kept != fresh:
-            different += 1
-            detail = detail or f"{conversation.id!r}: {kept} where a fresh conversation says {fresh}"
-    figures = {"conversations": equal + different, "different": different}
-    if not equal + different:
+            differences.append(f"{conversation.id!r}: {kept} where a fresh conversation says {fresh}")
+    figures = {"conversations": compared, "not comparable": len(reasons), "different": len(differences)}
+    if not compared:
         return not_checked(reasons[0] if reasons else f"no test conversation has {number} turns")
-    return judge(figures, at_most={"different": 0}, detail=detail)
+    return judge(figures, at_most={"different": 0}, detail="; ".join(differences[:1]))
 
 
 def _go_on(subject: Subject, conversation: Conversation, number: int) -> tuple[Conversation, Message | str] | str:

@@ -29,12 +29,15 @@ from eval.subjects import Subject, subject
 from eval.suite import Suite, split_suite
 from export.bundle import write_bundle
 from export.convert import convert_float, quantised
+from export.quantise import QuantizationRefusedError
 from export.stage import metadata_of, packed_tokenizer
 from export.sweep_report import Size, pick, read_measured, write_sweep
 from hermes import get_dialect, text_of
 from runtime.litert_backend import LiteRTBackend
 
-_PACKING = ("bundle", "convert", "metadata", "quantise", "stops", "tokenizer_parity")
+_PACKING = (
+    *("bundle", "call_format", "convert", "metadata", "quantise", "stops", "template_features", "tokenizer_parity"),
+)
 _REFUSED = "refused.txt"
 _LINES = 3
 
@@ -120,7 +123,7 @@ def _pack_stale(recipe: Recipe, run: Run, folder: Path, stale: Mapping[Quantizat
         note.unlink(missing_ok=True)
         try:
             candidate = quantised(converted, quantization, work, log)
-        except UserError as error:
+        except QuantizationRefusedError as error:
             atomic_write_text(note, str(error))
             this.finish([note])
             continue

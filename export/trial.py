@@ -92,5 +92,8 @@ def trial() -> Iterator[str]:
             mark = "! " if finding.severity == "fault" else ""
             yield f"{mark}export of a tiny model: {name}: {finding}"
     faults = sum(finding.severity == "fault" for findings in report.values() for finding in findings)
+    unchecked = [name for name, findings in report.items() if any(each.severity == "not checked" for each in findings)]
     outcome = f"{faults} faults" if faults else "its bundle loads, renders and parses a call"
+    if unchecked and not faults:
+        outcome = f"no fault; not checked: {', '.join(unchecked)}"
     yield f"{'! ' if faults else ''}export of a tiny model: {outcome} ({time.monotonic() - started:.0f} s)"

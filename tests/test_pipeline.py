@@ -82,14 +82,14 @@ def test_what_cannot_work_is_refused_before_an_earlier_result_is_touched(
     with pytest.raises(UserError, match=r"no conversation fits training\.max_length = 16"):
         train(short, run)
     small = recipe.export.model_copy(update={"cache_length": 300, "prefill_lengths": (128,)})
-    with pytest.raises(UserError, match=r"the longest prompt has \d+ tokens and an answer up to 8 .*, the cache 300"):
+    with pytest.raises(UserError, match=r"a prompt of \d+ tokens and an answer of up to 8 need \d+, the cache has 300"):
         export(recipe.model_copy(update={"export": small}), run)
 
     def stopped(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr("training.stage.fit", stopped)
-    monkeypatch.setattr("export.stage.convert", stopped)
+    monkeypatch.setattr("export.stage.convert_float", stopped)
     other = recipe.model_copy(update={"training": recipe.training.model_copy(update={"epochs": 2})})
     with pytest.raises(KeyboardInterrupt):
         train(other, run)

@@ -44,7 +44,7 @@ def attach(model: PreTrainedModel, settings: TrainingSettings, seed: int, rows: 
 
 @contextmanager
 def efficient(model: nn.Module) -> Iterator[None]:
-    """Within the block the tuned `model` computes its loss and gradient in less time; change its weights outside.
+    """Within the block the tuned `model` computes its loss and gradient in less time.
 
     A bfloat16 model computes with its float32 adapter rounded to bfloat16; otherwise PEFT casts every layer's input
     to float32 and back. The adapter's own values, and their gradients, stay float32. On a processor, see also

@@ -144,10 +144,10 @@ def mean_loss(model: nn.Module, examples: Sequence[Example], settings: TrainingS
     was_training = model.training
     model.eval()
     total, count = 0.0, 0
-    for indices in plan(examples, settings.batch_size, epochs=1, seed=0):
-        batch = collate([examples[index] for index in indices], settings.part_tokens)
-        with efficient(model):
+    with efficient(model):
+        for indices in plan(examples, settings.batch_size, epochs=1, seed=0):
+            batch = collate([examples[index] for index in indices], settings.part_tokens)
             loss, labels = labelled_loss(model, batch.to(device))
-        total, count = total + loss, count + labels
+            total, count = total + loss, count + labels
     model.train(was_training)
     return total / count

@@ -1,8 +1,7 @@
 """What makes a training step fast on a processor (CPU); the gradient is the same but for rounding.
 
-* A linear layer with a LoRA adapter computes with its merged weight, W + scale * B A, made once a step. PEFT's own
-  way adds a product over every token and two passes over the layer's output. The gradients of A and B come from
-  products of the low rank; none of the frozen weight's size is made.
+* A linear layer with a LoRA adapter adds the adapter's product into the layer's output where it lies, and keeps what
+  the way back needs of it. PEFT's own way takes two more passes over the output, and autograd several on the way back.
 * Attention as plain matrix products. The way back of PyTorch's fused kernel takes several times as long here; what
   it saves is memory for the weights, which the parts of a batch keep small.
 """
@@ -29,74 +28,75 @@ _NAME = "hermes_products"
 def fast_step(model: nn.Module) -> Iterator[None]:
     """Within the block `model`, with or without an adapter, computes as this module's head says.
 
-    The merged weights are made when the block begins, so the adapter must change only outside. A layer with dropout
-    keeps PEFT's way, since its two products see different inputs; a model whose attention caps its scores keeps its
-    attention.
+    A layer with dropout keeps PEFT's way; a model whose attention caps its scores, or has dropout, keeps its attention.
     """
-    changed = [layer for layer in model.modules() if isinstance(layer, Linear) and _can_merge(layer)]
-    for layer in changed:
-        layer.forward = partial(_merged_linear, **_merged(layer))
     base = cast(PreTrainedModel, model.get_base_model() if isinstance(model, PeftModel) else model)
     before = base.config._attn_implementation
-    if _can_attend(base):
-        AttentionInterface.register(_NAME, attend)
-        AttentionMaskInterface.register(_NAME, eager_mask)
-        base.set_attn_implementation(_NAME)
+    changed: list[Linear] = []
     try:
+        for layer in model.modules():
+            if isinstance(layer, Linear) and _is_plain(layer):
+                changed.append(layer)
+                layer.forward = partial(_adapted_linear, layer)
+        if _can_attend(base):
+            AttentionInterface.register(_NAME, attend)
+            AttentionMaskInterface.register(_NAME, eager_mask)
+            base.set_attn_implementation(_NAME)
         yield
     finally:
         for layer in changed:
-            del layer.forward
+            vars(layer).pop("forward", None)
         base.set_attn_implementation(before)
 
 
-def _can_merge(layer: Linear) -> bool:
-    return list(layer.lora_A) == ["default"] and isinstance(layer.lora_dropout["default"], nn.Identity)
+def _is_plain(layer: Linear) -> bool:
+    """Whether the layer has one adapter, of the plain kind, and no dropout."""
+    plain = list(layer.lora_A) == ["default"] and not any(layer.use_dora.values()) and not any(layer.lora_bias.values())
+    return plain and isinstance(layer.lora_dropout["default"], nn.Identity)
 
 
 def _can_attend(model: PreTrainedModel) -> bool:
     config = model.config.get_text_config()
-    return not getattr(config, "attn_logit_softcapping", None) and bool(model._can_set_attn_implementation())
+    special = any(getattr(config, name, None) for name in ("attn_logit_softcapping", "attention_dropout"))
+    return not special and bool(model._can_set_attn_implementation())
 
 
-def _merged(layer: Linear) -> dict[str, Any]:
-    """What `_merged_linear` needs to know of a layer."""
+def _adapted_linear(layer: Linear, inputs: Tensor) -> Tensor:
     base = cast(nn.Linear, layer.get_base_layer())
-    down, up, scale = layer.lora_A["default"].weight, layer.lora_B["default"].weight, layer.scaling["default"]
-    with torch.no_grad():
-        weight = torch.addmm(base.weight, up.to(base.weight.dtype), down.to(base.weight.dtype), alpha=scale)
-    return {"weight": weight, "bias": base.bias, "down": down, "up": up, "scale": scale}
+    down, up = layer.lora_A["default"].weight, layer.lora_B["default"].weight
+    found = _AdaptedLinear.apply(inputs, base.weight, base.bias, down, up, layer.scaling["default"])  # type: ignore[no-untyped-call]
+    return cast(Tensor, found)
 
 
-def _merged_linear(
-    inputs: Tensor, *, weight: Tensor, bias: Tensor | None, down: Tensor, up: Tensor, scale: float
-) -> Tensor:
-    output = cast(Tensor, _MergedLinear.apply(inputs, weight, down, up, scale))  # type: ignore[no-untyped-call]
-    return output if bias is None else output + bias
+class _AdaptedLinear(torch.autograd.Function):
+    """inputs W^T + bias + scale * (inputs A^T) B^T, differentiable in inputs, A (`down`) and B (`up`).
 
-
-class _MergedLinear(torch.autograd.Function):
-    """inputs W'^T for a merged weight W' = W + scale * B A, differentiable in inputs, A (`down`) and B (`up`).
-
-    With g the gradient of the output: that of the inputs is g W', that of A is scale * (g B)^T inputs, that of B
-    scale * g^T (inputs A^T); summed over all tokens.
+    With g the gradient of the output: that of the inputs is g W + scale * (g B) A, that of A is
+    scale * (g B)^T inputs, that of B scale * g^T (inputs A^T); summed over all tokens.
     """
 
     @staticmethod
-    def forward(ctx: Any, inputs: Tensor, weight: Tensor, down: Tensor, up: Tensor, scale: float) -> Tensor:
-        inputs = inputs.to(weight.dtype)
-        ctx.save_for_backward(inputs, weight, down, up)
-        ctx.scale = scale
-        return linear(inputs, weight)
+    def forward(
+        ctx: Any, inputs: Tensor, weight: Tensor, bias: Tensor | None, down: Tensor, up: Tensor, scale: float
+    ) -> Tensor:
+        tokens = inputs.to(weight.dtype).flatten(0, -2)
+        low = tokens @ down.to(weight.dtype).T
+        output = linear(tokens, weight, bias).addmm_(low, up.to(weight.dtype).T, alpha=scale)
+        ctx.save_for_backward(tokens, weight, down, up, low)
+        ctx.scale, ctx.shape, ctx.dtype = scale, inputs.shape, inputs.dtype
+        return output.view(*inputs.shape[:-1], -1)
 
     @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, None, Tensor, Tensor, None]:
-        inputs, weight, down, up = ctx.saved_tensors
-        gradient, tokens = gradients[0].flatten(0, -2), inputs.flatten(0, -2)
-        of_down = (gradient @ up.to(gradient.dtype)).T @ tokens
-        of_up = gradient.T @ (tokens @ down.to(tokens.dtype).T)
-        of_inputs = (gradient @ weight).view_as(inputs) if ctx.needs_input_grad[0] else None
-        return of_inputs, None, of_down.to(down.dtype) * ctx.scale, of_up.to(up.dtype) * ctx.scale, None
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, None, None, Tensor, Tensor, None]:
+        tokens, weight, down, up, low = ctx.saved_tensors
+        gradient = gradients[0].flatten(0, -2)
+        of_low = (gradient @ up.to(weight.dtype)).mul_(ctx.scale)
+        of_up = (gradient.T @ low).to(up.dtype).mul_(ctx.scale)
+        of_down = (of_low.T @ tokens).to(down.dtype)
+        of_inputs = None
+        if ctx.needs_input_grad[0]:
+            of_inputs = (gradient @ weight).addmm_(of_low, down.to(weight.dtype)).view(ctx.shape).to(ctx.dtype)
+        return of_inputs, None, None, of_down, of_up, None
 
 
 def attend(
