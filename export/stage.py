@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from core.console import console
 from core.files import atomic_write_json, file_hash
-from core.memory import peak_memory_gb
+from core.memory import peak_memory_gb, release_freed
 from core.models import resolve_source
 from core.recipe import Recipe
 from core.requirements import EXPORT, need_versions
@@ -135,6 +135,7 @@ def _write(subject: Subject, run: Run) -> dict[str, str]:
     whole = convert_float(subject.model, work, recipe.export, log)
     subject.float_graph = whole.graph
     converted = quantised(whole, recipe.export.quantization, work, log)
+    release_freed()
     subject.packed = packed_tokenizer(recipe, run, subject.tokenizer)
     console().print(f"export: tokenizer: {subject.packed.path.name}: {subject.packed.reason}")
     return write_bundle(subject.bundle, converted, subject.packed.path, metadata_of(recipe, run), work)
