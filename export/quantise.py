@@ -82,8 +82,8 @@ def _mend_blocks(content: bytearray) -> int:
     layers = 0
     for subgraph in model.subgraphs:
         for tensor in subgraph.tensors:
-            details = getattr(tensor.quantization, "details", None)
-            if details is not None and getattr(details, "blockSize", 0):
+            details: Any = getattr(tensor.quantization, "details", None)
+            if getattr(details, "blockSize", None):
                 layers += 1
                 data = model.buffers[subgraph.tensors[details.scales].buffer].data
                 scales: NDArray[Any] = np.frombuffer(data, np.float16)
