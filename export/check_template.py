@@ -49,8 +49,11 @@ def check_features(bundle: Bundle) -> Iterator[Finding]:
     for feature in features:
         lines = f"line{'s' if len(feature.lines) > 1 else ''} {', '.join(map(str, feature.lines))}"
         lacks = "LiteRT-LM lacks it" if feature.refused else "LiteRT-LM has it, other engines do not"
-        severity = "fault" if feature.refused else "warning"
-        yield Finding(severity, f"`{feature.name}` ({lines}): {lacks}", f"write {feature.instead}")
+        yield Finding(
+            "fault" if feature.refused else "warning",
+            f"`{feature.name}` ({lines}): {lacks}",
+            f"write {feature.instead}",
+        )
 
 
 def check_contents(bundle: Bundle) -> Iterator[Finding]:
