@@ -40,7 +40,7 @@ def convert(model: Path, work: Path, settings: ExportSettings, log: Path) -> Con
     work.mkdir(parents=True, exist_ok=True)
     # The template and the type come from our own metadata; the bundle that litert-torch packs is not used.
     try:
-        with _output_to(log), _recursion_limit_kept(), _stopped_by_ctrl_c():
+        with output_to(log), _recursion_limit_kept(), _stopped_by_ctrl_c():
             from litert_torch.generative.export_hf import export
 
             export.export(
@@ -125,7 +125,7 @@ def _stopped_by_ctrl_c() -> Iterator[None]:
 
 
 @contextmanager
-def _output_to(log: Path) -> Iterator[None]:
+def output_to(log: Path) -> Iterator[None]:
     """Send everything that this process prints to `log`, C++ libraries included."""
     log.parent.mkdir(parents=True, exist_ok=True)
     sys.stdout.flush()
