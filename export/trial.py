@@ -12,7 +12,7 @@ from core.recipe import ExportSettings
 from core.requirements import EXPORT, need_versions
 from export.bundle import write_bundle
 from export.check import check_bundle
-from export.convert import convert
+from export.convert import convert, output_to
 from export.metadata import llm_metadata
 from export.stops import stop_tokens_of
 from hermes import get_dialect
@@ -66,9 +66,10 @@ def export_tiny(folder: Path) -> Path:
     need_versions(EXPORT, "export")
     model, work, bundle = folder / "model", folder / "work", folder / "tiny.litertlm"
     model.mkdir(parents=True)
-    tiny_model(model)
-    settings = ExportSettings(cache_length=CACHE_LENGTH, prefill_lengths=(128,))
-    converted = convert(model, work, settings, folder / "convert.log")
+    log = folder / "convert.log"
+    with output_to(log):
+        tiny_model(model)
+    converted = convert(model, work, ExportSettings(cache_length=CACHE_LENGTH, prefill_lengths=(128,)), log)
     dialect = get_dialect("hermes")
     metadata = llm_metadata(dialect, stop_tokens_of(model, (dialect.stop,)), CACHE_LENGTH)
     write_bundle(bundle, converted, model / "tokenizer.json", metadata, work)

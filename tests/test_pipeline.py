@@ -99,6 +99,34 @@ def test_what_cannot_work_is_refused_before_an_earlier_result_is_touched(
     assert export_stage(recipe, run).why_stale() is None
 
 
+def test_an_export_with_other_versions_stops_before_the_graph_is_converted(
+    finished: Finished, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """C97."""
+    longer = finished.recipe.export.model_copy(update={"cache_length": 1300})
+    files = sorted(finished.run.export.rglob("*"))
+    record = tmp_path / "torch-1.0.0.dist-info"
+    record.mkdir()
+    (record / "METADATA").write_text("Metadata-Version: 2.1\nName: torch\nVersion: 1.0.0\n", encoding="utf-8")
+    with monkeypatch.context() as pretended:
+        pretended.syspath_prepend(str(tmp_path))
+        with pytest.raises(UserError, match=r"torch 1\.0\.0 \(tested: <2\.14,>=2\.13"):
+            export(finished.recipe.model_copy(update={"export": longer}), finished.run)
+    assert sorted(finished.run.export.rglob("*")) == files
+    assert export_stage(finished.recipe, finished.run).why_stale() is None
+
+
+def test_a_prompt_must_leave_room_for_its_answer(finished: Finished) -> None:
+    """C94."""
+    answer = finished.recipe.evaluation.model_copy(update={"max_new_tokens": 1000})
+    smaller = finished.recipe.export.model_copy(update={"prefill_lengths": (128,)})
+    changed = finished.recipe.model_copy(update={"evaluation": answer, "export": smaller})
+    with pytest.raises(
+        UserError, match=r"a prompt of \d+ tokens and an answer of up to 1000 need \d+, the cache has 1280"
+    ):
+        export(changed, finished.run)
+
+
 def test_the_record_is_there_before_checkpoints_go(
     finished: Finished, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
