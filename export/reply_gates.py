@@ -13,6 +13,10 @@ from runtime.litert_backend import ReplyError
 from runtime.litert_messages import as_message
 
 
+_TURNS = 3
+"""First, second and third."""
+
+
 @dataclass(frozen=True)
 class Asked:
     """A first turn, and what came back."""
@@ -134,57 +138,83 @@ def check_stops(subject: Subject) -> Outcome:
     return judge(figures, at_least={"share ended": subject.settings.stopped}, detail=detail + "does not end its turns")
 
 
+@dataclass(frozen=True)
+class Continued:
+    """A later turn of a conversation that was gone on with."""
+
+    number: int
+    asked: Conversation
+    kept: Message | str
+    """The answer with the cache of the turns before, or the runtime's refusal."""
+    fresh: Message | str
+    """The answer in a fresh conversation."""
+
+
+@dataclass(frozen=True)
+class Ended:
+    """Why a conversation could not be gone on with to turn `number`."""
+
+    number: int
+    reason: str
+
+
+def go_on(subject: Subject) -> list[Continued | Ended]:
+    """Go on with test conversations to a third turn, with the bundle's own answers, and answer each turn afresh."""
+    found: list[Continued | Ended] = []
+    longest = sorted(subject.conversations, key=lambda each: -min(len(each.prompts()), _TURNS))
+    for conversation in longest[: subject.settings.continued]:
+        kept: list[tuple[Conversation, Message | str]] = []
+        subject.backend.forget()
+        asked, answer = conversation.prompts()[0], _reply(subject, conversation.prompts()[0])
+        for number, (before, after) in enumerate(pairwise(conversation.prompts()[:_TURNS]), start=2):
+            given = after.messages[len(before.messages) + 1 :]
+            reason = _why_not(subject, number - 1, answer, len(given))
+            if reason or isinstance(answer, str):
+                found += [Ended(later, reason) for later in range(number, _TURNS + 1)]
+                break
+            asked = replace(asked, messages=(*asked.messages, answer, *given))
+            answer = _reply(subject, asked)
+            kept.append((asked, answer))
+        for number, (longer, reply) in enumerate(kept, start=2):
+            subject.backend.forget()
+            found.append(Continued(number, longer, reply, _reply(subject, longer)))
+    return found
+
+
+def _why_not(subject: Subject, turn: int, answer: Message | str, given: int) -> str:
+    """Why what follows `answer`, that of `turn`, could not be compared; empty if it can."""
+    if isinstance(answer, str):
+        return f"LiteRT-LM refuses what the model wrote in turn {turn}: {answer}"
+    if subject.backend.cut:
+        return f"turn {turn} did not end within {subject.settings.reply_tokens} tokens"
+    if not answer.calls and not answer.content:
+        return f"turn {turn} is empty, and LiteRT-LM goes on after that otherwise than a fresh conversation"
+    if given != 1:
+        return f"what follows turn {turn} is {given} messages, and LiteRT-LM is sent one at a time"
+    return ""
+
+
 def check_second_turn(subject: Subject) -> Outcome:
     """A second turn answers as in a fresh conversation."""
-    return _check_turn(subject, 2)
+    return _check_turn(subject.continued, 2)
 
 
 def check_third_turn(subject: Subject) -> Outcome:
     """A third turn answers as in a fresh conversation."""
-    return _check_turn(subject, 3)
+    return _check_turn(subject.continued, 3)
 
 
-def _check_turn(subject: Subject, number: int) -> Outcome:
-    equal = different = 0
-    reasons: list[str] = []
-    detail = ""
-    long_enough = [each for each in subject.conversations if len(each.prompts()) >= number]
-    for conversation in long_enough[: subject.settings.continued]:
-        reached = _go_on(subject, conversation, number)
-        if isinstance(reached, str):
-            reasons.append(reached)
-            continue
-        longer, kept = reached
-        subject.backend.forget()
-        fresh = _reply(subject, longer)
-        equal += kept == fresh
-        if kept != fresh:
-            different += 1
-            detail = detail or f"{conversation.id!r}: {kept} where a fresh conversation says {fresh}"
-    figures = {"conversations": equal + different, "different": different}
-    if not equal + different:
+def _check_turn(continued: Sequence[Continued | Ended], number: int) -> Outcome:
+    compared = [each for each in continued if isinstance(each, Continued) and each.number == number]
+    reasons = [each.reason for each in continued if isinstance(each, Ended) and each.number == number]
+    different = [each for each in compared if each.kept != each.fresh]
+    figures = {"conversations": len(compared), "different": len(different)}
+    if not compared:
         return not_checked(reasons[0] if reasons else f"no test conversation has {number} turns")
+    detail = "".join(
+        f"{each.asked.id!r}: {each.kept} where a fresh conversation says {each.fresh}" for each in different[:1]
+    )
     return judge(figures, at_most={"different": 0}, detail=detail)
-
-
-def _go_on(subject: Subject, conversation: Conversation, number: int) -> tuple[Conversation, Message | str] | str:
-    """Answer turn after turn up to `number`, keeping the cache: what was then asked and answered, or why not."""
-    prompts = conversation.prompts()[:number]
-    subject.backend.forget()
-    asked, answer = prompts[0], _reply(subject, prompts[0])
-    for turn, (before, after) in enumerate(pairwise(prompts), start=1):
-        if isinstance(answer, str):
-            return f"LiteRT-LM refuses what the model wrote in turn {turn}: {answer}"
-        if subject.backend.cut:
-            return f"turn {turn} did not end within {subject.settings.reply_tokens} tokens"
-        if not answer.calls and not answer.content:
-            return f"turn {turn} is empty, and LiteRT-LM goes on after that otherwise than a fresh conversation"
-        given = after.messages[len(before.messages) + 1 :]
-        if len(given) != 1:
-            return f"what follows turn {turn} is {len(given)} messages, and LiteRT-LM is sent one at a time"
-        asked = replace(asked, messages=(*asked.messages, answer, *given))
-        answer = _reply(subject, asked)
-    return asked, answer
 
 
 def _reply(subject: Subject, conversation: Conversation) -> Message | str:
