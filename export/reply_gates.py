@@ -12,7 +12,6 @@ from runtime.backend import Completion
 from runtime.litert_backend import ReplyError
 from runtime.litert_messages import as_message
 
-
 _TURNS = 3
 """First, second and third."""
 
