@@ -129,7 +129,7 @@ class GateSettings(_Section):
     """Share of positions at which both have the same best token."""
     set_loss: float = Field(0.15, gt=0)
     """What a reply may lose, in nats a token, in each of the sets of probes (single call, parallel calls, …)."""
-    replies: int = Field(3, ge=1)
+    replies: int = Field(2, ge=1)
     """Test conversations whose first reply is asked for in LiteRT-LM."""
     reply_tokens: int = Field(96, ge=2)
     """Limit of such a reply."""

@@ -101,10 +101,6 @@ SETS: Mapping[str, tuple[Conversation, ...]] = {
         _asked(
             _user("Weather in Paris and in Rome?"), _calls(("get_weather", _PARIS), ("get_weather", {"city": "Rome"}))
         ),
-        _asked(
-            _user("Two timers: 60 seconds and 120 seconds."),
-            _calls(("set_timer", {"seconds": 60}), ("set_timer", {"seconds": 120})),
-        ),
     ),
     "no call needed": (
         _asked(_user("What is 2 + 2?"), _says("2 + 2 is 4.")),
@@ -123,10 +119,6 @@ SETS: Mapping[str, tuple[Conversation, ...]] = {
                     },
                 )
             ),
-        ),
-        _asked(
-            _user("Put the dentist on 2031-06-01 into my calendar."),
-            _calls(("create_event", {"title": "Dentist", "when": {"date": "2031-06-01"}})),
         ),
     ),
     "non-ASCII argument": (
