@@ -127,19 +127,19 @@ class GateSettings(_Section):
 
     prompts: int = Field(24, ge=1)
     """Prompts of test conversations whose token ids are compared, beside the fixed probes."""
-    logit_conversations: int = Field(3, ge=1)
+    logit_conversations: int = Field(2, ge=1)
     """Test conversations whose replies are scored by the bundle's graph and by the merged model."""
     float_difference: float = Field(1e-3, gt=0)
     """Largest difference of a logit between the merged model and its float32 graph."""
-    mean_difference: float = Field(0.5, gt=0)
+    mean_difference: float = Field(1.0, gt=0)
     """Mean difference of the logits between the merged model and a quantised graph."""
     max_difference: float = Field(8.0, gt=0)
     """Largest difference of a logit between the merged model and a quantised graph."""
-    agreement: Portion = 0.9
+    agreement: Portion = 0.95
     """Share of positions at which both have the same best token."""
-    set_loss: float = Field(0.1, gt=0)
+    set_loss: float = Field(0.15, gt=0)
     """What a reply may lose, in nats a token, in each of the sets of probes (single call, parallel calls, …)."""
-    replies: int = Field(4, ge=1)
+    replies: int = Field(2, ge=1)
     """Test conversations whose first reply is asked for in LiteRT-LM."""
     reply_tokens: int = Field(96, ge=2)
     """Limit of such a reply."""

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
 
     from export.logits import Graph, SourceModel
-    from export.reply_gates import Asked
+    from export.reply_gates import Asked, Continued, Ended
     from export.tokenizer_parity import PackedTokenizer
 
 Verdict: TypeAlias = Literal["passed", "failed", "not checked"]
@@ -169,6 +169,13 @@ class Subject:
         from export.reply_gates import ask
 
         return ask(self)
+
+    @cached_property
+    def continued(self) -> list[Continued | Ended]:
+        """Later turns, in conversations that went on and in fresh ones."""
+        from export.reply_gates import go_on
+
+        return go_on(self)
 
     def ids(self, conversation: Conversation, *, prompt: bool) -> list[int]:
         """Token ids of a conversation as training saw it; with the opening of the next reply if it is a `prompt`."""

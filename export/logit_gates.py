@@ -43,12 +43,15 @@ def turns_of(subject: Subject, conversation: Conversation) -> list[Turn]:
 
 
 def check_float_graph(subject: Subject) -> Outcome:
-    """The float32 graph gives the merged model's logits; on one conversation, since a wrong graph is wrong at once."""
+    """The float32 graph gives the merged model's logits.
+
+    In the last reply of one conversation, which has the most before it: a graph that is wrong is wrong everywhere.
+    """
     whole = subject.recipe.export.quantization == "float32"
     if not whole and subject.float_graph is None:
         return not_checked("this export has no float32 graph")
     graph = subject.graph if whole else Graph(_there(subject.float_graph))
-    figures = compare(subject.source, graph, turns_of(subject, subject.samples(1)[0]))
+    figures = compare(subject.source, graph, turns_of(subject, subject.samples(1)[0])[-1:])
     if not whole:
         graph.close()
     return judge(figures, at_most={"largest difference": subject.settings.float_difference})

@@ -95,21 +95,15 @@ tokenizer may write otherwise than training did.
 SETS: Mapping[str, tuple[Conversation, ...]] = {
     "single call": (
         _asked(_user("Is it raining in Paris?"), _calls(("get_weather", _PARIS))),
-        _asked(_user("Set a timer for 90 seconds."), _calls(("set_timer", {"seconds": 90}))),
         _asked(_user("Tell Ann that I am late."), _calls(("send_message", {"to": "Ann", "text": "I am late."}))),
     ),
     "two parallel calls": (
         _asked(
             _user("Weather in Paris and in Rome?"), _calls(("get_weather", _PARIS), ("get_weather", {"city": "Rome"}))
         ),
-        _asked(
-            _user("Two timers: 60 seconds and 120 seconds."),
-            _calls(("set_timer", {"seconds": 60}), ("set_timer", {"seconds": 120})),
-        ),
     ),
     "no call needed": (
         _asked(_user("What is 2 + 2?"), _says("2 + 2 is 4.")),
-        _asked(_user("Thank you, that is all."), _says("You are welcome!")),
         _asked(_user("Who wrote Hamlet?"), _says("William Shakespeare wrote Hamlet.")),
     ),
     "nested object argument": (
@@ -126,13 +120,8 @@ SETS: Mapping[str, tuple[Conversation, ...]] = {
                 )
             ),
         ),
-        _asked(
-            _user("Put the dentist on 2031-06-01 into my calendar."),
-            _calls(("create_event", {"title": "Dentist", "when": {"date": "2031-06-01"}})),
-        ),
     ),
     "non-ASCII argument": (
-        _asked(_user("Wie ist das Wetter in Zürich, in °C?"), _calls(("get_weather", _ZURICH))),
         _asked(_user("東京の天気は?"), _calls(("get_weather", {"city": "東京"}))),
         _asked(_user("Écris à Søren : « à bientôt »."), _calls(("send_message", {"to": "Søren", "text": "À bientôt"}))),
     ),

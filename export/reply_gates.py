@@ -12,6 +12,9 @@ from runtime.backend import Completion
 from runtime.litert_backend import ReplyError
 from runtime.litert_messages import as_message
 
+_TURNS = 3
+"""First, second and third."""
+
 
 @dataclass(frozen=True)
 class Asked:
@@ -145,62 +148,90 @@ def check_stops(subject: Subject) -> Outcome:
     return judge(figures, at_least={"share ended": subject.settings.stopped}, detail=detail + "does not end its turns")
 
 
+@dataclass(frozen=True)
+class Continued:
+    """A later turn of a conversation that was gone on with."""
+
+    number: int
+    asked: Conversation
+    kept: Message | str
+    """The answer with the cache of the turns before, or the runtime's refusal."""
+    fresh: Message | str
+    """The answer in a fresh conversation."""
+
+
+@dataclass(frozen=True)
+class Ended:
+    """Why a conversation could not be gone on with to turn `number`."""
+
+    number: int
+    reason: str
+
+
+def go_on(subject: Subject) -> list[Continued | Ended]:
+    """Go on with test conversations to a third turn, with the bundle's own answers, and answer each turn afresh."""
+    found: list[Continued | Ended] = []
+    longest = sorted(subject.conversations, key=lambda each: -min(len(each.prompts()), _TURNS))
+    # What a model writes may not be fit for comparison; some more conversations are then tried.
+    for conversation in longest[: _TRIED * subject.settings.continued]:
+        if sum(isinstance(each, Continued) and each.number == _TURNS for each in found) == subject.settings.continued:
+            break
+        kept: list[tuple[Conversation, Message | str]] = []
+        subject.backend.forget()
+        asked, answer = conversation.prompts()[0], _reply(subject, conversation.prompts()[0])
+        for number, (before, after) in enumerate(pairwise(conversation.prompts()[:_TURNS]), start=2):
+            given = after.messages[len(before.messages) + 1 :]
+            reason = _why_not(subject, number - 1, answer, len(given))
+            if reason or isinstance(answer, str):
+                found += [Ended(later, reason) for later in range(number, _TURNS + 1)]
+                break
+            asked = replace(asked, messages=(*asked.messages, answer, *given))
+            answer = _reply(subject, asked)
+            kept.append((asked, answer))
+        for number, (longer, reply) in enumerate(kept, start=2):
+            subject.backend.forget()
+            fresh = _reply(subject, longer)
+            if isinstance(reply, str) and isinstance(fresh, str):
+                found.append(Ended(number, f"LiteRT-LM refuses what the model wrote in turn {number}: {reply}"))
+            else:
+                found.append(Continued(number, longer, reply, fresh))
+    return found
+
+
+def _why_not(subject: Subject, turn: int, answer: Message | str, given: int) -> str:
+    """Why what follows `answer`, that of `turn`, could not be compared; empty if it can."""
+    if isinstance(answer, str):
+        return f"LiteRT-LM refuses what the model wrote in turn {turn}: {answer}"
+    if subject.backend.cut:
+        return f"turn {turn} did not end within {subject.settings.reply_tokens} tokens"
+    if not answer.calls and not answer.content:
+        return f"turn {turn} is empty, and LiteRT-LM goes on after that otherwise than a fresh conversation"
+    if given != 1:
+        return f"what follows turn {turn} is {given} messages, and LiteRT-LM is sent one at a time"
+    return ""
+
+
 def check_second_turn(subject: Subject) -> Outcome:
     """A second turn answers as in a fresh conversation."""
-    return _check_turn(subject, 2)
+    return _check_turn(subject.continued, 2)
 
 
 def check_third_turn(subject: Subject) -> Outcome:
     """A third turn answers as in a fresh conversation."""
-    return _check_turn(subject, 3)
+    return _check_turn(subject.continued, 3)
 
 
-def _check_turn(subject: Subject, number: int) -> Outcome:
-    compared = 0
-    reasons: list[str] = []
-    differences: list[str] = []
-    long_enough = [each for each in subject.conversations if len(each.prompts()) >= number]
-    # What a model writes may not be fit for comparison; some more conversations are then tried.
-    for conversation in long_enough[: _TRIED * subject.settings.continued]:
-        if compared == subject.settings.continued:
-            break
-        reached = _go_on(subject, conversation, number)
-        if isinstance(reached, str):
-            reasons.append(reached)
-            continue
-        longer, kept = reached
-        subject.backend.forget()
-        fresh = _reply(subject, longer)
-        if isinstance(kept, str) and isinstance(fresh, str):
-            reasons.append(f"LiteRT-LM refuses what the model wrote in turn {number}: {kept}")
-            continue
-        compared += 1
-        if kept != fresh:
-            differences.append(f"{conversation.id!r}: {kept} where a fresh conversation says {fresh}")
-    figures = {"conversations": compared, "not comparable": len(reasons), "different": len(differences)}
+def _check_turn(continued: Sequence[Continued | Ended], number: int) -> Outcome:
+    compared = [each for each in continued if isinstance(each, Continued) and each.number == number]
+    reasons = [each.reason for each in continued if isinstance(each, Ended) and each.number == number]
+    different = [each for each in compared if each.kept != each.fresh]
+    figures = {"conversations": len(compared), "not comparable": len(reasons), "different": len(different)}
     if not compared:
         return not_checked(reasons[0] if reasons else f"no test conversation has {number} turns")
-    return judge(figures, at_most={"different": 0}, detail="; ".join(differences[:1]))
-
-
-def _go_on(subject: Subject, conversation: Conversation, number: int) -> tuple[Conversation, Message | str] | str:
-    """Answer turn after turn up to `number`, keeping the cache: what was then asked and answered, or why not."""
-    prompts = conversation.prompts()[:number]
-    subject.backend.forget()
-    asked, answer = prompts[0], _reply(subject, prompts[0])
-    for turn, (before, after) in enumerate(pairwise(prompts), start=1):
-        if isinstance(answer, str):
-            return f"LiteRT-LM refuses what the model wrote in turn {turn}: {answer}"
-        if subject.backend.cut:
-            return f"turn {turn} did not end within {subject.settings.reply_tokens} tokens"
-        if not answer.calls and not answer.content:
-            return f"turn {turn} is empty, and LiteRT-LM goes on after that otherwise than a fresh conversation"
-        given = after.messages[len(before.messages) + 1 :]
-        if len(given) != 1:
-            return f"what follows turn {turn} is {len(given)} messages, and LiteRT-LM is sent one at a time"
-        asked = replace(asked, messages=(*asked.messages, answer, *given))
-        answer = _reply(subject, asked)
-    return asked, answer
+    detail = "".join(
+        f"{each.asked.id!r}: {each.kept} where a fresh conversation says {each.fresh}" for each in different[:1]
+    )
+    return judge(figures, at_most={"different": 0}, detail=detail)
 
 
 def _reply(subject: Subject, conversation: Conversation) -> Message | str:

@@ -241,13 +241,13 @@ class Spoiled:
 def test_a_set_that_gets_worse_fails_by_itself(exported: Exported, tmp_path: Path) -> None:
     """C95."""
     with subject_of(exported, tmp_path) as subject:
-        marker = subject.tokenizer(" dentist", add_special_tokens=False)["input_ids"]
+        marker = subject.tokenizer(" Ann on", add_special_tokens=False)["input_ids"]
         stop = subject.tokenizer.convert_tokens_to_ids(DIALECT.stop)
         losses, _ = compare_sets(subject, subject.source, Spoiled(subject.source, marker, stop))
-    bound = dict.fromkeys(losses, 0.1)
-    assert set(losses) == set(SETS) and losses["nested object argument"] > 0.1
+    bound = dict.fromkeys(losses, 0.15)
+    assert set(losses) == set(SETS) and losses["nested object argument"] > 0.15
     assert all(abs(loss) < 1e-3 for name, loss in losses.items() if name != "nested object argument")
-    assert np.mean(list(losses.values())) < 0.1
+    assert np.mean(list(losses.values())) < 0.15
     assert judge(losses, at_most=bound).verdict == "failed"
 
 
