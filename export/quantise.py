@@ -78,7 +78,7 @@ def _mend_blocks(content: bytearray) -> int:
     for subgraph in model.subgraphs:
         for tensor in subgraph.tensors:
             details = getattr(tensor.quantization, "details", None)
-            if details is not None and getattr(details, "blockSize", 0):
+            if details is not None and hasattr(details, "blockSize"):
                 layers += 1
                 data = model.buffers[subgraph.tensors[details.scales].buffer].data
                 scales: NDArray[Any] = np.frombuffer(data, np.float16)

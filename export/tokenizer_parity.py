@@ -165,7 +165,8 @@ def choose_tokenizer(model: Path, source: Path, tokenizer: PreTrainedTokenizerFa
         processor = SentencePieceProcessor(model_file=str(pieces))
     except (OSError, RuntimeError) as error:
         return PackedTokenizer(plain, f"the source's {pieces.name} cannot be read: {error}")
-    names = {processor.id_to_piece(i) for i in range(processor.vocab_size()) if processor.is_control(i)}
+    ids = range(processor.vocab_size())
+    names = {processor.id_to_piece(i) for i in ids if processor.is_control(i) or processor.is_unknown(i)}
     found = differences(tokenizer, processor.encode, _without(texts(), names))
     if found:
         return PackedTokenizer(plain, f"the source's {pieces.name} is not the model's: {described(found)}")
