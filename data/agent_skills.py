@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
-from data.forms import Form, made_up
+from data.forms import SLOTS, Form, made_up
 from data.phrases import expand, phrase, slots
 from data.requests import catalogue, chat, phrasings
 from data.tasks import HELD_OUT, TASKS, TRAINED, Episode, Exchange
@@ -202,7 +202,7 @@ class _Maker:
         if run:
             form = made_up(entry, self.rng)
             fields = {
-                slot: number(request.values[slot]) if slot.startswith(("amount", "small")) else request.values[slot]
+                slot: request.values[slot] if isinstance(SLOTS[slot].example, str) else number(request.values[slot])
                 for slot in form.keys
             }
             call = form.run_intent("", fields) if form.intents else form.run_js(fields)
@@ -228,8 +228,9 @@ class _Maker:
         """The request of a pattern; values that no task gives are drawn."""
         core = expand(pattern, self.rng)
         given = dict(values) or {slot: self._value(slot) for slot in sorted(slots(core))}
-        if task == "text-message" and "name" not in slots(core):
-            given.pop("name")
+        if task:
+            unsaid = TASKS[task].spoken - slots(core)
+            given = {slot: value for slot, value in given.items() if slot not in unsaid}
         closed = TASKS[task].closed if task else _CLOSED
         return _Request(phrase(core, given, self.rng), core, variant, given, closed)
 

@@ -95,9 +95,9 @@ def _alias(name: str, taken: set[str], rng: random.Random) -> str:
     """
     while True:
         style, parts = rng.random(), name.split("-")
-        if style < 0.4:
+        if style < 0.5:
             alias = name
-        elif style < 0.75:
+        elif style < 0.88:
             order = rng.sample(parts, len(parts)) if rng.random() < 0.4 else parts
             alias = rng.choice((
                 "_".join(order), "".join(map(str.capitalize, order)), "-".join((*order, rng.choice(_ENDINGS))),

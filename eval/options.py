@@ -15,9 +15,10 @@ _OPTIONS = (
     click.option(
         "--model",
         "models",
-        type=click.Choice(["base", "tuned", "bundle"]),
+        type=click.Choice(["base", "tuned", "bundle", "constrained"]),
         multiple=True,
-        help="What to evaluate, which must be there; may be given again. [default: all three, if they are there]",
+        help="What to evaluate, which must be there; may be given again. `constrained` is the bundle where only valid "
+        "calls can be written. [default: the other three, if they are there]",
     ),
     click.option(
         "--full",

@@ -17,14 +17,24 @@ from core.stages import Run, Stage, code_hash, read_facts, versions
 from eval.cases import cases_suite
 from eval.report import headline_table, write_report
 from eval.results import ModelResult, load_results, save_results
-from eval.subjects import MODELS, Subject, bundle_path, need_model, subject
+from eval.subjects import CONSTRAINED, MODELS, Subject, bundle_path, need_model, subject
 from eval.suite import Suite, results_path, split_suite
 from eval.trajectory import evaluate
 from hermes.record import JSON
 
+_RUNTIME = (
+    "bundle_tokenizer",
+    "constraint",
+    "litert_backend",
+    "litert_messages",
+    "raw_text",
+    "speed",
+    "shared_prefix",
+    "transformers_backend",
+)
 _CODE = (
     *(f"eval/{name}.py" for name in ("cache", "results", "scoring", "trajectory")),
-    *(f"runtime/{name}.py" for name in ("litert_backend", "litert_messages", "shared_prefix", "transformers_backend")),
+    *(f"runtime/{name}.py" for name in _RUNTIME),
 )
 """What decides replies and scores; the look of the report does not."""
 _REPLIES = "replies.jsonl"
@@ -33,8 +43,8 @@ _REPLIES = "replies.jsonl"
 def evaluate_models(recipe: Recipe, run: Run, names: Sequence[str] = (), *, full: bool = False) -> Path:
     """Evaluate the models `names` on the test split, and write the report over all whose results are up to date.
 
-    Without names all of `MODELS` are evaluated; what has not been made yet is named and left out. Unless `full`, only
-    the first `evaluation.quick` conversations are asked.
+    Without names all of `MODELS` are evaluated; what has not been made yet is named and left out. `CONSTRAINED` is
+    evaluated only by its name. Unless `full`, only the first `evaluation.quick` conversations are asked.
 
     Returns:
         The path of the HTML report.
@@ -57,7 +67,9 @@ def evaluate_suite(suite: Suite, recipe: Recipe, run: Run, names: Sequence[str] 
     for name in names:
         need_model(name, recipe, run)
     results: dict[str, ModelResult] = {}
-    for name in MODELS:
+    for name in (*MODELS, CONSTRAINED):
+        if name == CONSTRAINED and name not in names and not results_path(suite.folder, name).is_file():
+            continue
         try:
             need_model(name, recipe, run)
         except UserError as error:
@@ -129,7 +141,7 @@ def _evaluate(model: Subject, this: Stage, suite: Suite, recipe: Recipe) -> Mode
 def _facts(suite: Suite, recipe: Recipe, run: Run) -> dict[str, JSON]:
     """What ran on what; stage times and peaks come from the stages' own records."""
     stages = {"training": run.training, "export": run.export}
-    stages |= {f"evaluation of {name}": suite.folder / name for name in MODELS}
+    stages |= {f"evaluation of {name}": suite.folder / name for name in (*MODELS, CONSTRAINED)}
     return {
         "recipe": recipe.name,
         "seed": recipe.seed,

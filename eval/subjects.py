@@ -17,6 +17,8 @@ from hermes.record import JSON
 from runtime.backend import Backend
 
 MODELS = ("base", "tuned", "bundle")
+CONSTRAINED = "constrained"
+"""The bundle under its constraint; evaluated only where it is asked for."""
 
 
 @dataclass(frozen=True)
@@ -24,7 +26,7 @@ class Subject:
     """One model that can be evaluated."""
 
     name: str
-    """One of `MODELS`."""
+    """One of `MODELS`, or `CONSTRAINED`."""
     weights: str
     """Hash of what answers."""
     package: str
@@ -55,7 +57,7 @@ def need_model(name: str, recipe: Recipe, run: Run) -> None:
     if name == "base":
         return
     need_stage(run.training, "hermes-edge train", recipe.training_inputs())
-    if name == "bundle":
+    if name in ("bundle", CONSTRAINED):
         weights = run.training / "merged" / "model.safetensors"
         model = [file_hash(weights), file_hash(weights.parent / "tokenizer.json")]
         need_stage(run.export, "hermes-edge export", {"export": recipe.export.model_dump(mode="json"), "model": model})
@@ -69,9 +71,11 @@ def bundle_path(recipe: Recipe, run: Run) -> Path:
 def subject(name: str, recipe: Recipe, run: Run) -> Subject:
     """The model `name`, which must be there."""
     limit = {"max_new_tokens": recipe.evaluation.max_new_tokens}
-    if name == "bundle":
+    if name in ("bundle", CONSTRAINED):
         bundle = bundle_path(recipe, run)
-        return Subject(name, file_hash(bundle), "litert-lm-api", limit, lambda: _litert(recipe, bundle))
+        constrained = name == CONSTRAINED
+        said = limit | ({"constraint": "the conversation's tools"} if constrained else {})
+        return Subject(name, file_hash(bundle), "litert-lm-api", said, lambda: _litert(recipe, bundle, constrained))
     settings = limit | {"batch_size": recipe.evaluation.batch_size, "precision": _precision(recipe)}
     merged = run.training / "merged"
     tuned = name == "tuned"
@@ -103,7 +107,8 @@ def _transformers(recipe: Recipe, folder: Path, name: str) -> Backend:
     )
 
 
-def _litert(recipe: Recipe, bundle: Path) -> Backend:
+def _litert(recipe: Recipe, bundle: Path, constrained: bool) -> Backend:
     from runtime.litert_backend import LiteRTBackend
 
-    return LiteRTBackend(bundle, recipe.dialect, recipe.evaluation.max_new_tokens, threads=os.cpu_count())
+    limit = recipe.evaluation.max_new_tokens
+    return LiteRTBackend(bundle, recipe.dialect, limit, threads=os.cpu_count(), constrained=constrained)

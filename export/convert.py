@@ -14,6 +14,7 @@ from pathlib import Path
 from types import FrameType
 
 from core.errors import UserError
+from core.failures import with_meaning
 from core.recipe import ExportSettings, Quantization
 from export.quantise import quantise
 
@@ -58,7 +59,7 @@ def convert_float(model: Path, work: Path, settings: ExportSettings, log: Path) 
             )
     except Exception as error:
         raise UserError(
-            f"{model}: litert-torch could not convert it: {type(error).__name__}: {error}\n  its log: {log}"
+            f"{model}: litert-torch could not convert it: {with_meaning(error)}\n  its log: {log}"
         ) from error
     graph = work / "model.tflite"
     if not graph.is_file():
@@ -82,7 +83,7 @@ def quantised(converted: ConvertedModel, quantization: Quantization, work: Path,
         raise
     except Exception as error:
         raise UserError(
-            f"export.quantization: {quantization}: the quantizer refuses this model: {type(error).__name__}: {error}\n"
+            f"export.quantization: {quantization}: the quantizer refuses this model: {with_meaning(error)}\n"
             f"  choose wi8 or float32; its log: {log}"
         ) from error
     return replace(converted, graph=target)

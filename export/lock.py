@@ -12,12 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from core.files import file_hash
+from core.requirements import EXPORT
 from core.stages import versions
 
-PACKAGES = ("litert-torch", "litert-converter", "ai-edge-quantizer", "litert-lm-builder", "litert-lm-api", "torch")
-"""What an export must have installed; a change of one makes it stale."""
-_BESIDE = ("ai-edge-litert", "flatbuffers", "numpy", "protobuf", "sentencepiece", "tokenizers", "transformers")
-"""What those rest on."""
+_BESIDE = ("flatbuffers", "numpy", "protobuf", "sentencepiece", "tokenizers")
+"""What the packages that an export must have (`core.requirements.EXPORT`) rest on."""
 _FORMAT = 1
 
 
@@ -40,7 +39,7 @@ def lock(
         "parts": {**parts, "template": template},
         "model": {path.name: file_hash(path) for path in files},
         "settings": dict(settings),
-        "versions": {**versions(*PACKAGES), **_installed(_BESIDE)},
+        "versions": {**versions(*EXPORT), **_installed(_BESIDE)},
         "python": platform.python_version(),
         # Graphs are folded and weights rounded with the machine's own arithmetic.
         "machine": f"{platform.system()} {platform.machine()}",

@@ -22,19 +22,19 @@ from core.errors import UserError
 from core.files import atomic_write_text, file_hash
 from core.models import load_tokenizer
 from core.recipe import Quantization, Recipe
+from core.requirements import EXPORT
 from core.stages import PROJECT, Run, Stage, code_hash, need_stage, versions
 from eval.stage import evaluate_subject
 from eval.subjects import Subject, subject
 from eval.suite import Suite, split_suite
 from export.bundle import write_bundle
 from export.convert import convert_float, quantised
-from export.lock import PACKAGES
 from export.stage import metadata_of, packed_tokenizer
 from export.sweep_report import Size, pick, read_measured, write_sweep
 from hermes import get_dialect, text_of
 from runtime.litert_backend import LiteRTBackend
 
-_PACKING = ("bundle", "convert", "metadata", "quantise", "tokenizer_parity")
+_PACKING = ("bundle", "convert", "metadata", "quantise", "stops", "tokenizer_parity")
 _REFUSED = "refused.txt"
 _LINES = 3
 
@@ -88,7 +88,7 @@ def _packing_inputs(recipe: Recipe, run: Run) -> dict[str, Any]:
         "dialect": recipe.dialect,
         "model": [file_hash(weights), file_hash(weights.parent / "tokenizer.json")],
         "code": code_hash("hermes", *(f"export/{name}.py" for name in _PACKING)),
-        "versions": versions(*PACKAGES),
+        "versions": versions(*EXPORT),
     }
 
 
@@ -110,7 +110,7 @@ def _pack_stale(recipe: Recipe, run: Run, folder: Path, stale: Mapping[Quantizat
     """Convert once, and pack the candidates `stale`; one that the quantiser refuses leaves the reason instead."""
     model, work, log = run.training / "merged", folder / "work", folder / "convert.log"
     tokenizer = load_tokenizer(model)
-    packed, metadata = packed_tokenizer(recipe, run, tokenizer), metadata_of(recipe, tokenizer)
+    packed, metadata = packed_tokenizer(recipe, run, tokenizer), metadata_of(recipe, run)
     shutil.rmtree(work, ignore_errors=True)
     console().print(f"sweep: converting the graph once for {', '.join(stale)}; details in {log}")
     converted = convert_float(model, work, recipe.export, log)

@@ -15,8 +15,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from core.errors import UserError
-
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
 
@@ -133,19 +131,9 @@ class PackedTokenizer:
     """
 
 
-def check_parity(
-    tokenizer: PreTrainedTokenizerFast, tokenize: Callable[[str], Sequence[int]], packed: PackedTokenizer, where: Path
-) -> dict[str, int]:
-    """How many texts of each kind `tokenize`, the bundle's, writes with the model's ids: all that are compared.
-
-    Raises:
-        UserError: it does not; the message begins with `where`.
-    """
-    asked = _without(texts(), packed.read_as_text)
-    found = differences(tokenizer, tokenize, asked)
-    if found:
-        raise UserError(f"{where}: its tokenizer is not the model's: {described(found)}")
-    return {kind: len(group) for kind, group in asked.items()}
+def comparable_texts(packed: PackedTokenizer) -> dict[str, list[str]]:
+    """The texts of each kind that a bundle with this file is compared on."""
+    return _without(texts(), packed.read_as_text)
 
 
 def choose_tokenizer(model: Path, source: Path, tokenizer: PreTrainedTokenizerFast) -> PackedTokenizer:
@@ -165,8 +153,8 @@ def choose_tokenizer(model: Path, source: Path, tokenizer: PreTrainedTokenizerFa
         processor = SentencePieceProcessor(model_file=str(pieces))
     except (OSError, RuntimeError) as error:
         return PackedTokenizer(plain, f"the source's {pieces.name} cannot be read: {error}")
-    ids = range(processor.vocab_size())
-    names = {processor.id_to_piece(i) for i in ids if processor.is_control(i) or processor.is_unknown(i)}
+    read = (processor.is_control, processor.is_unknown)
+    names = {processor.id_to_piece(i) for i in range(processor.vocab_size()) if any(each(i) for each in read)}
     found = differences(tokenizer, processor.encode, _without(texts(), names))
     if found:
         return PackedTokenizer(plain, f"the source's {pieces.name} is not the model's: {described(found)}")

@@ -247,10 +247,11 @@ def chat(
     *,
     max_new_tokens: int = 512,
     threads: int | None = None,
+    constrained: bool = False,
     read: Read = read_line,
     console: Console | None = None,
 ) -> None:
-    """Chat with `bundle` until the user leaves.
+    """Chat with `bundle` until the user leaves; if `constrained`, it can write only valid calls.
 
     Raises:
         UserError: the bundle cannot be loaded.
@@ -259,7 +260,7 @@ def chat(
 
     from runtime.litert_backend import LiteRTBackend
 
-    with LiteRTBackend(bundle, max_new_tokens=max_new_tokens, threads=threads) as backend:
+    with LiteRTBackend(bundle, max_new_tokens=max_new_tokens, threads=threads, constrained=constrained) as backend:
         Chat(backend, console or Console(), tuple(tools), system, skills or {}, read).loop()
 
 
@@ -272,9 +273,12 @@ def ask(
     *,
     max_new_tokens: int = 512,
     threads: int | None = None,
+    constrained: bool = False,
     console: Console | None = None,
 ) -> Conversation:
     """Answer one message; skills are loaded, any other call is shown and ends the turn.
+
+    If `constrained`, the model can write only valid calls.
 
     Returns:
         the conversation, its last message the model's.
@@ -287,7 +291,7 @@ def ask(
 
     from runtime.litert_backend import LiteRTBackend
 
-    with LiteRTBackend(bundle, max_new_tokens=max_new_tokens, threads=threads) as backend:
+    with LiteRTBackend(bundle, max_new_tokens=max_new_tokens, threads=threads, constrained=constrained) as backend:
         session = Chat(backend, console or Console(), tuple(tools), system, skills or {})
         session.answer(_checked_text(prompt))
         return session.conversation

@@ -3,7 +3,7 @@
 Prompts are rendered by the runtime's own template engine from the bundle's template. `complete` then decodes in a
 raw session, since the runtime's message is not what the model wrote: it drops white space, the order of text
 and calls, and calls that are no JSON objects. `reply` is the phone's path: the runtime's conversation, its
-parser, and the keys and values of earlier turns kept.
+parser, and the keys and values of earlier turns kept. Both can be constrained: free text, then only valid calls.
 """
 
 from __future__ import annotations
@@ -11,14 +11,19 @@ from __future__ import annotations
 import time
 import weakref
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from core.errors import UserError
+from core.failures import with_meaning
 from hermes import Conversation, get_dialect
 from runtime.backend import Completion, OnDone
+from runtime.bundle_tokenizer import bundle_tokenizer
+from runtime.constraint import Constraints
 from runtime.litert_messages import as_message, declared, merge, to_runtime
+from runtime.raw_text import GREEDY, Raw, RawConversation, RawSession, Sampling, constrained_decoding, response_format
+from runtime.speed import Speed, speed_of
 
 NO_CACHE = ":nocache"
 """What the runtime calls keeping its prepared weights in memory; by default it writes them beside the bundle."""
@@ -26,18 +31,6 @@ NO_CACHE = ":nocache"
 
 class ReplyError(UserError):
     """The runtime refused a turn, e.g. since it could not read a call; the message is its own."""
-
-
-@dataclass(frozen=True)
-class Speed:
-    """What the runtime measured in its last turn."""
-
-    prompt_tokens: int
-    """Tokens prefilled in this turn; fewer than the prompt's where earlier ones were kept."""
-    prompt_tokens_per_second: float
-    new_tokens: int
-    """With the end-of-turn mark."""
-    new_tokens_per_second: float
 
 
 class LiteRTBackend:
@@ -54,6 +47,7 @@ class LiteRTBackend:
         threads: int | None = None,
         cache_dir: Path | None = None,
         verbose: bool = False,
+        constrained: bool = False,
     ) -> None:
         """Load `bundle`.
 
@@ -65,20 +59,25 @@ class LiteRTBackend:
             cache_dir: an existing folder for the runtime's prepared weights (about the bundle's size, they
                 make the next load faster); None keeps them in memory.
             verbose: let the runtime log to stderr.
+            constrained: let only valid calls of the conversation's tools be written (`runtime/constraint.py`).
 
         Raises:
-            UserError: the file is missing, or the runtime cannot load it.
+            UserError: the file is missing, or the runtime cannot load it, or its constraint is not for it.
         """
         import litert_lm
 
         if not bundle.is_file():
             raise UserError(f"{bundle}: no such bundle")
         litert_lm.set_min_log_severity(litert_lm.LogSeverity.INFO if verbose else litert_lm.LogSeverity.SILENT)
+        self.bundle = bundle
         self.name = bundle.stem
         self.dialect = get_dialect(dialect_name)
         self.max_new_tokens = max_new_tokens
+        self.constraints = Constraints(bundle, self.dialect, bundle_tokenizer(bundle)) if constrained else None
         self.speed: Speed | None = None
         self.cut = False
+        self.pieces: tuple[str, ...] = ()
+        """The last raw completion, token by token."""
         try:
             self.context_tokens = int(litert_lm.ModelInfo(str(bundle)).max_context_tokens)
             self.engine = litert_lm.Engine(
@@ -88,10 +87,10 @@ class LiteRTBackend:
                 enable_benchmark=True,
             )
         except (RuntimeError, ValueError) as error:
-            raise UserError(f"{bundle}: LiteRT-LM cannot load it: {error}") from None
-        self._greedy = litert_lm.SamplerConfig(top_k=1, top_p=1.0, temperature=0.0)
+            raise UserError(f"{bundle}: LiteRT-LM cannot load it: {with_meaning(str(error))}") from None
         self._live: list[Any] = []
-        self._session_text = ""
+        self._raw_text = ""
+        self._raw_kind: tuple[Sampling, str | None] = (GREEDY, None)
         self._known: Conversation | None = None
         # The runtime crashes at exit where an engine goes before its sessions.
         self._finalizer = weakref.finalize(self, _close_all, self._live, self.engine)
@@ -114,7 +113,8 @@ class LiteRTBackend:
         """
         completions = []
         for index, conversation in enumerate(conversations):
-            completion = self.complete_prompt(self.rendered_prompt(conversation), conversation.id or str(index))
+            prompt, label = self.rendered_prompt(conversation), conversation.id or str(index)
+            completion = self.complete_prompt(prompt, label, regex=self._regex(conversation))
             completions.append(completion)
             if on_done is not None:
                 on_done(index, completion)
@@ -128,33 +128,47 @@ class LiteRTBackend:
         finally:
             opened.close()
 
-    def complete_prompt(self, prompt: str, label: str = "prompt") -> Completion:
+    def complete_prompt(
+        self, prompt: str, label: str = "prompt", *, regex: str | None = None, sampling: Sampling = GREEDY
+    ) -> Completion:
         """What the model writes after `prompt`, which is taken as it is.
 
         A prompt that goes on where the last reply ended costs only its new part.
+
+        Args:
+            label: names the prompt in errors.
+            regex: what the reply must match, in the tokenizer's alphabet; anything where None.
+            sampling: how tokens are chosen.
         """
         started = time.perf_counter()
         prompt_tokens = self._check_length(prompt, label)
-        session, rest = self._session_for(prompt)
+        raw, rest = self._raw_for(prompt, regex, sampling)
         limit = self.max_new_tokens
         try:
-            session.run_prefill([rest])
-            pieces = [response.texts[0] for response in session.run_decode_async()]
+            pieces = list(raw.ask(rest))
         except RuntimeError as error:
             self._drop()
-            raise ReplyError(f"{label}: {error}") from None
-        info = session.get_benchmark_info()
-        self.speed = _speed(info)
+            raise ReplyError(f"{label}: {with_meaning(str(error))}") from None
+        info = raw.benchmark()
+        self.speed = speed_of(info)
         # One token more than allowed is asked for: a reply that needs it was cut, one that does not ended by itself.
         cut = info.last_decode_token_count > limit
         full = prompt_tokens + info.last_decode_token_count >= self.context_tokens
-        text = "".join(pieces[:limit])
+        text = self._first_tokens(pieces, limit) if cut else "".join(pieces)
+        self.pieces = tuple(pieces[:limit])
         if cut or full:
             self._drop()
         else:
             # The stop token that ended the reply is already among the keys and values.
-            self._session_text = prompt + text + self.dialect.stop
+            self._raw_text = prompt + text + self.dialect.stop
         return Completion(text, "length" if cut or full else "stop", time.perf_counter() - started)
+
+    def _first_tokens(self, pieces: list[str], limit: int) -> str:
+        """The first `limit` tokens of a reply; a piece of several tokens is not known to end between two."""
+        if len(pieces) > limit:
+            return "".join(pieces[:limit])
+        ids = self.engine.tokenize("".join(pieces))
+        return str(self.engine.detokenize(ids[:limit])) if len(ids) > limit else "".join(pieces)
 
     def reply(self, conversation: Conversation) -> dict[str, Any]:
         """The runtime's own message: `content` parts, and `tool_calls` in OpenAI shape where it parsed any.
@@ -172,8 +186,10 @@ class LiteRTBackend:
         opened = self._conversation_for(conversation)
         self._known, self.cut = None, False
         parts: list[dict[str, Any]] = []
+        regex = self._regex(conversation)
+        options = {} if regex is None else {"response_format": response_format(regex)}
         try:
-            for part in opened.send_message_async(to_runtime(conversation.messages[-1])):
+            for part in opened.send_message_async(to_runtime(conversation.messages[-1]), **options):
                 parts.append(dict(part))
                 yield parts[-1]
         except RuntimeError as error:
@@ -185,12 +201,16 @@ class LiteRTBackend:
             self._drop()
             raise
         info = opened.get_benchmark_info()
-        self.speed = _speed(info)
+        self.speed = speed_of(info)
         full = opened.token_count >= self.context_tokens
         self.cut = self.cut or full or info.last_decode_token_count >= self.max_new_tokens
         # After a cut the runtime would go on without an end-of-turn mark; a fresh conversation has it.
         if not self.cut:
             self._known = replace(conversation, messages=(*conversation.messages, as_message(merge(parts))))
+
+    def forget(self) -> None:
+        """Drop what is kept of the last turn: the next one starts a fresh conversation."""
+        self._drop()
 
     def cancel(self) -> None:
         """End the `stream` that is being read; safe in a signal handler."""
@@ -206,29 +226,39 @@ class LiteRTBackend:
         self._live.append(self._create_conversation(conversation))
         return self._live[0]
 
+    def _regex(self, conversation: Conversation) -> str | None:
+        """What a reply must match; None if anything may be written."""
+        return None if self.constraints is None else self.constraints.regex(conversation.tools)
+
     def _create_conversation(self, conversation: Conversation) -> Any:
         return self.engine.create_conversation(
             messages=[to_runtime(message) for message in conversation.messages[:-1]],
             tools=[declared(tool) for tool in conversation.tools],
             automatic_tool_calling=False,
-            sampler_config=self._greedy,
+            sampler_config=GREEDY.config(),
             max_output_tokens=self.max_new_tokens,
+            constrained_decoding_config=None if self.constraints is None else constrained_decoding(),
         )
 
-    def _session_for(self, prompt: str) -> tuple[Any, str]:
-        """A session, and the part of `prompt` that it does not know yet."""
-        if self._session_text and prompt.startswith(self._session_text) and prompt != self._session_text:
-            return self._live[0], prompt[len(self._session_text) :]
+    def _raw_for(self, prompt: str, regex: str | None, sampling: Sampling) -> tuple[Raw, str]:
+        """A live exchange of text, and the part of `prompt` that it does not know yet."""
+        known, kind = self._raw_text, (sampling, regex)
+        if known and prompt.startswith(known) and prompt != known and kind == self._raw_kind:
+            return self._live[0], prompt[len(known) :]
         self._drop()
-        session = self.engine.create_session(
-            apply_prompt_template=False, sampler_config=self._greedy, max_output_tokens=self.max_new_tokens + 1
+        limit = self.max_new_tokens + 1
+        raw: Raw = (
+            RawSession(self.engine, sampling, limit)
+            if regex is None
+            else RawConversation(self.engine, sampling, limit, regex)
         )
-        self._live.append(session)
-        return session, prompt
+        self._live.append(raw)
+        self._raw_kind = kind
+        return raw, prompt
 
     def _drop(self) -> None:
         """Close what is kept of the last turn."""
-        self._session_text = ""
+        self._raw_text = ""
         self._known = None
         while self._live:
             self._live.pop().close()
@@ -250,15 +280,6 @@ class LiteRTBackend:
                 "fewer tools or skills, or an export with a longer export.cache_length"
             )
         return tokens
-
-
-def _speed(info: Any) -> Speed:
-    return Speed(
-        info.last_prefill_token_count,
-        info.last_prefill_tokens_per_second,
-        info.last_decode_token_count,
-        info.last_decode_tokens_per_second,
-    )
 
 
 def _close_all(opened: list[Any], engine: Any) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from hermes import Conversation, Dialect, Message, Tool, ToolCall, text_of
@@ -63,12 +63,22 @@ def merge(chunks: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     return message
 
 
-def compat_case(conversation: Conversation, dialect: Dialect) -> dict[str, Any]:
-    """A case for `runtime/compat.py`: what to send, and the prompt that the runtime must render."""
+def compat_case(
+    conversation: Conversation, dialect: Dialect, ids: Sequence[int], *, send: bool = True, then: Message | None = None
+) -> dict[str, Any]:
+    """A case for `runtime/compat.py`: the prompt that the runtime must render, its token ids, and what to send.
+
+    Args:
+        send: whether the reply is asked for, too.
+        then: the message after the reply, whose answer must be that of a fresh conversation.
+    """
     return {
         "name": conversation.id,
         "messages": [to_runtime(message) for message in conversation.messages],
         "tools": [tool.to_openai() for tool in conversation.tools],
         "prompt": text_of(dialect.render(conversation, add_generation_prompt=True)),
+        "ids": list(ids),
         "marks": list(dialect.sentinels),
+        "send": send,
+        "then": None if then is None else to_runtime(then),
     }

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from data.agent_skills import generate
-from hermes import Conversation, Message, Tool, ToolCall, text_of, validate
+from hermes import Conversation, Message, Tool, ToolCall, ToolCalls, text_of, validate_call
+from hermes.gallery_tools import GALLERY_TOOLS
 from hermes.grammar import compile as compile_grammar
+from runtime.bundle_tokenizer import bundle_tokenizer
 from runtime.litert_backend import LiteRTBackend
-from runtime.litert_messages import as_message, declared, to_runtime
+from runtime.litert_messages import as_message
+from runtime.raw_text import Sampling
 
 WEATHER = Tool(
     "get_weather",
@@ -125,24 +128,29 @@ def check_constraint(backend: LiteRTBackend) -> None:
 
     Enums of two words and outside of ASCII, a required space: what a runtime that forces text would fail on.
     """
-    import litert_lm
+    alphabet = bundle_tokenizer(backend.bundle).alphabet
+    regex = compile_grammar((BOOK,), backend.dialect, "required", parallel=False).regex(alphabet)
+    asked = Conversation((Message("user", "A room?"),), (BOOK,))
+    prompt = text_of(backend.dialect.render(asked, add_generation_prompt=True))
+    before, backend.max_new_tokens = backend.max_new_tokens, 120
+    try:
+        for seed in range(12):
+            sampling = Sampling(1.5, seed)
+            held = backend.complete_prompt(prompt, regex=regex, sampling=sampling)
+            reply = backend.dialect.parse(held.text, asked.tools, finish_reason=held.finish_reason)
+            assert isinstance(reply, ToolCalls) and not reply.malformed, held
+            (call,) = reply.calls
+            assert validate_call(call, asked.tools) == []
+        free = backend.complete_prompt(prompt, sampling=sampling)
+        assert not isinstance(backend.dialect.parse(free.text, asked.tools), ToolCalls)
+    finally:
+        backend.max_new_tokens = before
 
-    grammar = compile_grammar((BOOK,), backend.dialect, "required", parallel=False).regex("byte_level")
-    on = litert_lm.ConstrainedDecodingConfig(enable=True, provider=litert_lm.LiteRtLmConstraintProviderType.LL_GUIDANCE)
-    for seed in range(12):
-        sampler = litert_lm.SamplerConfig(top_k=200, top_p=1.0, temperature=1.5, seed=seed)
-        replies = []
-        for constraint, response_format in ((on, litert_lm.ResponseFormat.regex(grammar)), (None, None)):
-            with backend.engine.create_conversation(
-                tools=[declared(BOOK)],
-                automatic_tool_calling=False,
-                sampler_config=sampler,
-                max_output_tokens=80,
-                **({"constrained_decoding_config": constraint} if constraint else {}),
-            ) as conversation:
-                asked = to_runtime(Message("user", "A room?"))
-                options = {"response_format": response_format} if response_format else {}
-                replies.append(as_message(conversation.send_message(asked, **options)))
-        free = replies.pop()
-        (call,) = replies[0].calls
-        assert validate(call, BOOK) == [] and not free.calls
+
+def check_free_text(free: LiteRTBackend, held: LiteRTBackend) -> None:
+    """Under its constraint a bundle answers in text as without it, in both ways of asking."""
+    for text in ("Hi", "東京 or Zürich?", "1 < 2 <tool"):
+        for tools in ((), GALLERY_TOOLS, (BOOK,)):
+            asked = Conversation((Message("user", text),), tools)
+            assert held.complete([asked])[0].text == free.complete([asked])[0].text
+            assert held.reply(asked) == free.reply(asked)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
+from transformers import PreTrainedTokenizerFast
 
 from core.errors import UserError
 from core.recipe import DataSettings, ModelSettings, Recipe
@@ -18,9 +20,10 @@ RECIPE = Recipe(name="x", model=ModelSettings(source="a/b"), data=DataSettings(t
 
 
 @pytest.fixture
-def run(tmp_path: Path) -> Run:
+def run(tmp_path: Path, tokenizer: PreTrainedTokenizerFast) -> Run:
     run = Run(tmp_path / "runs" / "x")
     build_data(RECIPE, run)
+    tokenizer.save_pretrained(run.training / "merged")
     run.export.mkdir()
     bundle_path(RECIPE, run).write_bytes(b"")
     return run
@@ -55,9 +58,33 @@ def test_what_cannot_be_run_is_named(run: Run, tmp_path: Path) -> None:
         check_compat(RECIPE, run, path)
 
 
+ANSWERED = {
+    "version": "1",
+    "name": "n",
+    "sent": True,
+    "failed": [],
+    "tool_calls": [1],
+    "different_parts": 2,
+    "ended": True,
+    "second_turn": "not asked",
+}
+
+
+def answering(folder: Path, row: dict[str, object]) -> Path:
+    """An interpreter that answers every case with `row`."""
+    count = '$(grep -c \'"send"\' "$3")'
+    return interpreter(folder, f"i=0; while [ $i -lt {count} ]; do echo '{json.dumps(row)}'; i=$((i+1)); done")
+
+
 def test_a_bare_name_means_the_file_here(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    row = json.dumps({"version": "1", "name": "n", "failed": [], "tool_calls": [1]})
-    count = '$(grep -c \'"name": "agent_skills\' "$3")'
-    interpreter(tmp_path, f"i=0; while [ $i -lt {count} ]; do echo '{row}'; i=$((i+1)); done")
+    answering(tmp_path, ANSWERED)
     monkeypatch.chdir(tmp_path)
     check_compat(RECIPE, run, Path("./other-python"))
+
+
+def test_what_only_all_replies_show_is_listed(run: Run, tmp_path: Path) -> None:
+    row = ANSWERED | {"tool_calls": [], "different_parts": 1, "ended": False}
+    with pytest.raises(UserError) as caught:
+        check_compat(RECIPE, run, answering(tmp_path, row))
+    for words in (r"no call came in \d+ turns", r"0 of \d+ replies ended", "every reply is one token over and over"):
+        assert re.search(words, str(caught.value))

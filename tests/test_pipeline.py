@@ -20,12 +20,15 @@ from data.stage import build_data
 from eval.results import load_results
 from eval.stage import evaluate_models
 from export.bundle import write_bundle
+from export.constraint import constraint_files, sidecar_files, write_constraint
+from export.constraint_gate import check_active
 from export.convert import ConvertedModel
 from export.metadata import llm_metadata
 from export.stage import bundle_path, export
 from export.stage import stage as export_stage
-from export.verify import verify
 from hermes import Conversation, Message, get_dialect
+from hermes.gallery_tools import GALLERY_TOOLS
+from runtime.bundle_tokenizer import bundle_tokenizer
 from runtime.litert_backend import LiteRTBackend
 from training.checkpoint import Progress
 from training.stage import stage as training_stage
@@ -45,7 +48,7 @@ def test_every_stage_leaves_what_it_promises(finished: Finished) -> None:
     expected = {
         run.data: ("train.jsonl", "validation.jsonl", "test.jsonl", "rejected.jsonl", "summary.json"),
         run.training: ("adapter/adapter_model.safetensors", "merged/model.safetensors", "loss.json", "loss.png"),
-        run.export: (f"{finished.recipe.name}.litertlm", "card.md", "evidence.json"),
+        run.export: (f"{finished.recipe.name}.litertlm", "card.md", "evidence.json", "constraint/manifest.json"),
         run.evaluation / "report": ("report.json", "report.md", "report.html"),
     }
     missing = [folder / name for folder, names in expected.items() for name in names if not (folder / name).is_file()]
@@ -79,7 +82,7 @@ def test_what_cannot_work_is_refused_before_an_earlier_result_is_touched(
     with pytest.raises(UserError, match=r"no conversation fits training\.max_length = 16"):
         train(short, run)
     small = recipe.export.model_copy(update={"cache_length": 300, "prefill_lengths": (128,)})
-    with pytest.raises(UserError, match=r"longest test conversation has \d+ tokens, the cache 300"):
+    with pytest.raises(UserError, match=r"the longest prompt has \d+ tokens and an answer up to 8 .*, the cache 300"):
         export(recipe.model_copy(update={"export": small}), run)
 
     def stopped(*_: object, **__: object) -> None:
@@ -124,7 +127,7 @@ def test_the_runtime_renders_what_training_rendered(backend: LiteRTBackend) -> N
 def test_the_runtime_renders_the_other_dialects_too(finished: Finished, tmp_path: Path, name: str) -> None:
     dialect = get_dialect(name)
     (tmp_path / "parts").mkdir()
-    metadata = llm_metadata(dialect, 2, finished.recipe.export.cache_length)
+    metadata = llm_metadata(dialect, (2,), finished.recipe.export.cache_length)
     pack(finished, tmp_path / "parts", tmp_path / "other.litertlm", metadata)
     with LiteRTBackend(tmp_path / "other.litertlm", name) as opened:
         litert_checks.check_rendering(opened, litert_checks.WITHOUT_TEXT_BESIDE_CALLS)
@@ -139,6 +142,35 @@ def test_the_runtime_tokenises_what_training_tokenised(
 
 def test_under_the_grammar_only_valid_calls_are_written(backend: LiteRTBackend) -> None:
     litert_checks.check_constraint(backend)
+
+
+def test_the_folder_beside_a_bundle_is_for_it_and_for_no_other(
+    finished: Finished, backend: LiteRTBackend, tmp_path: Path
+) -> None:
+    recipe, bundle = finished.recipe, bundle_path(finished.recipe, finished.run)
+    files = constraint_files(recipe, bundle.name, bundle_tokenizer(bundle))
+    assert {name: (bundle.parent / "constraint" / name).read_text(encoding="utf-8") for name in files} == files
+    with LiteRTBackend(bundle, max_new_tokens=8, constrained=True) as held:
+        assert held.constraints is not None and held.constraints.from_sidecar == files["tools.json"]
+        litert_checks.check_free_text(backend, held)
+        litert_checks.check_cut(held, Conversation((Message("user", "Hi"),), GALLERY_TOOLS))
+    found = check_active(backend, GALLERY_TOOLS, bundle_tokenizer(bundle).alphabet)
+    assert str(found).startswith("not checked: the model wrote no illegal call")
+    # The same bundle beside the folder of another tokenizer.
+    (tmp_path / bundle.name).symlink_to(bundle)
+    other = replace(bundle_tokenizer(bundle), sha256="0" * 64)
+    write_constraint(tmp_path / bundle.name, sidecar_files(GALLERY_TOOLS, DIALECT, other, bundle.name))
+    with pytest.raises(UserError, match=r"manifest\.json: tokenizer\.sha256 is '0+', the bundle's is"):
+        LiteRTBackend(tmp_path / bundle.name, constrained=True)
+
+
+def test_the_bundle_is_evaluated_under_its_constraint_where_that_is_asked_for(finished: Finished) -> None:
+    folder = finished.run.evaluation / "constrained"
+    assert not folder.exists()
+    evaluate_models(finished.recipe, finished.run, ("constrained",))
+    result = load_results(folder / "results.json")
+    assert len(result.cases) == 3 and result.meta["constraint"]
+    shutil.rmtree(folder)
 
 
 def test_a_prompt_that_is_too_long_says_so_whichever_way_it_goes(backend: LiteRTBackend) -> None:
@@ -166,7 +198,7 @@ def test_a_bundle_that_stops_at_once_goes_on_as_a_fresh_conversation(finished: F
         written = opened.engine.tokenize(opened.complete([asked])[0].text)
     # Not the first ones: an empty reply goes on otherwise than a fresh conversation with it, in this runtime.
     for token in dict.fromkeys((*written[2:], *written[:2])):
-        metadata = llm_metadata(DIALECT, token, finished.recipe.export.cache_length)
+        metadata = llm_metadata(DIALECT, (token,), finished.recipe.export.cache_length)
         parts, bundle = tmp_path / f"parts-{token}", tmp_path / f"stops-{token}.litertlm"
         parts.mkdir()
         pack(finished, parts, bundle, metadata)
@@ -200,19 +232,42 @@ def pack(finished: Finished, parts: Path, target: Path, metadata: bytes) -> None
     write_bundle(target, ConvertedModel(graph, executor), tokenizer, metadata, parts)
 
 
-def test_packing_is_reproducible_and_a_bundle_with_another_template_is_refused(
-    finished: Finished, tokenizer: PreTrainedTokenizerFast, tmp_path: Path
-) -> None:
-    metadata = llm_metadata(DIALECT, 2, finished.recipe.export.cache_length)
-    (tmp_path / "parts").mkdir()
-    pack(finished, tmp_path / "parts", tmp_path / "again.litertlm", metadata)
-    (tmp_path / "more").mkdir()
-    pack(finished, tmp_path / "more", tmp_path / "more.litertlm", metadata)
+def test_packing_is_reproducible(finished: Finished, tmp_path: Path) -> None:
+    metadata = llm_metadata(DIALECT, (2,), finished.recipe.export.cache_length)
+    for name in ("again", "more"):
+        (tmp_path / name).mkdir()
+        pack(finished, tmp_path / name, tmp_path / f"{name}.litertlm", metadata)
     assert (tmp_path / "again.litertlm").read_bytes() == (tmp_path / "more.litertlm").read_bytes()
-    samples = read_conversations(finished.run.data / "test.jsonl")
-    other = metadata.replace(b"You have access", b"You have excess")
-    pack(finished, tmp_path / "parts", tmp_path / "other.litertlm", other)
-    with pytest.raises(UserError, match="renders .* differently from character"):
-        verify(tmp_path / "other.litertlm", DIALECT, tokenizer, samples, 1280)
-    with pytest.raises(UserError, match=r"longest test conversation has \d+ tokens, the cache 300"):
-        verify(tmp_path / "again.litertlm", DIALECT, tokenizer, samples, 300)
+
+
+def test_a_bundle_that_fails_a_gate_lies_beside_its_evidence_and_the_earlier_one_stays(
+    finished: Finished, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recipe, run = finished.recipe, Run(tmp_path / "run")
+    shutil.copytree(finished.run.root, run.root)
+    parts = tmp_path / "parts"
+    parts.mkdir()
+    pack(finished, parts, tmp_path / "x.litertlm", llm_metadata(DIALECT, (2,), recipe.export.cache_length))
+    graph = next(parts.glob("*.tflite"))
+    executor = next(path for path in parts.iterdir() if "executor" in path.name.lower() and path.suffix != ".toml")
+
+    def converted(_: Path, work: Path, *__: object) -> ConvertedModel:
+        work.mkdir()
+        return ConvertedModel(graph, executor)
+
+    monkeypatch.setattr("export.stage.convert_float", converted)
+    monkeypatch.setattr("export.stage.quantised", lambda whole, *_: whole)
+    strict = recipe.export.gates.model_copy(update={"max_difference": 1e-6, "set_loss": 1e-9})
+    changed = recipe.model_copy(update={"export": recipe.export.model_copy(update={"gates": strict})})
+    with pytest.raises(UserError, match=r"2 of \d+ gates failed") as caught:
+        export(changed, run)
+    assert "largest difference: " in str(caught.value) and "must be at most 1e-06" in str(caught.value)
+    assert (run.export / f"refused-{recipe.name}.litertlm").is_file()
+    evidence = json.loads((run.export / "refused-evidence.json").read_text(encoding="utf-8"))
+    outcomes = {entry["gate"]: entry["outcome"] for entry in evidence["gates"]}
+    assert [name for name, outcome in outcomes.items() if outcome == "failed"] == [
+        "logits of the bundle's graph",
+        "each kind of reply as likely as before",
+    ]
+    assert outcomes["logits of the float32 graph"] == "not checked"
+    assert export_stage(recipe, run).why_stale() is None

@@ -14,7 +14,7 @@ from core.recipe import ExportSettings, ModelSettings, Recipe, SweepSettings
 from eval.results import ModelResult
 from export.convert import ConvertedModel, quantised
 from export.sweep_report import Size, pick, table, write_sweep
-from export.tokenizer_parity import check_parity, choose_tokenizer, described, differences, texts
+from export.tokenizer_parity import choose_tokenizer, comparable_texts, described, differences, texts
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +38,7 @@ def layers(tmp_path_factory: pytest.TempPathFactory) -> ConvertedModel:
             self.mlp = LayerMLP()
 
         def forward(self, x: torch.Tensor) -> torch.Tensor:
-            return self.mlp(x) + x
+            return self.mlp(x)
 
     torch.manual_seed(0)
     folder = tmp_path_factory.mktemp("layers")
@@ -64,11 +64,11 @@ def test_each_size_is_smaller_and_nearly_the_same(layers: ConvertedModel, tmp_pa
 
     float32 = quantised(layers, "float32", tmp_path, tmp_path / "log")
     assert float32 == layers
-    weights, overhead = 64 * 96 * 2, 3000
+    weights = 64 * 96 * 2
     for quantization, bits, tolerance in (("wi8", 8, 0.02), ("mixed", 4.5, 0.25), ("wi4", 4.5, 0.25)):
         made = quantised(layers, quantization, tmp_path, tmp_path / "log")
         saved = layers.graph.stat().st_size - made.graph.stat().st_size
-        assert saved > weights * (4 - bits / 8) - overhead
+        assert saved > weights * (4 - bits / 8) - 4000  # scales, buffers' alignment, another table of operations
         exact, found = np.array(answer(layers.graph)), np.array(answer(made.graph))
         assert np.linalg.norm(found - exact) < tolerance * np.linalg.norm(exact)
 
@@ -182,5 +182,5 @@ def test_a_sentencepiece_model_is_packed_where_it_gives_the_models_ids(
     assert choose_tokenizer(tmp_path, tmp_path, gemma).reason == "the source has no SentencePiece model"
     (tmp_path / "tokenizer.model").write_bytes(b"no model")
     assert "cannot be read" in choose_tokenizer(tmp_path, tmp_path, gemma).reason
-    with pytest.raises(UserError, match="x: its tokenizer is not the model's: .* texts differ"):
-        check_parity(tokenizer, lambda text: gemma.encode(text, add_special_tokens=False), packed, Path("x"))
+    found = differences(tokenizer, lambda text: gemma.encode(text, add_special_tokens=False), comparable_texts(packed))
+    assert described(found).startswith(f"{len(found)} texts differ (")

@@ -24,6 +24,11 @@ TINY = {
     "export.cache_length": "1280",
     "export.prefill_lengths": "[256]",
     "evaluation.max_new_tokens": "8",
+    # What a model of 3M parameters cannot do: be sure of its next token, end its turns.
+    "export.gates.agreement": "0.7",
+    "export.gates.first_token_lead": "2",
+    "export.gates.stopped": "0",
+    "export.gates.reply_tokens": "12",
 }
 
 

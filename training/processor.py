@@ -64,7 +64,7 @@ def _merged(layer: Linear) -> dict[str, Any]:
     base = cast(nn.Linear, layer.get_base_layer())
     down, up, scale = layer.lora_A["default"].weight, layer.lora_B["default"].weight, layer.scaling["default"]
     with torch.no_grad():
-        weight = torch.addmm(base.weight.to(up.dtype), up, down, alpha=scale).to(base.weight.dtype)
+        weight = torch.addmm(base.weight, up.to(base.weight.dtype), down.to(base.weight.dtype), alpha=scale)
     return {"weight": weight, "bias": base.bias, "down": down, "up": up, "scale": scale}
 
 

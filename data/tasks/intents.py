@@ -88,7 +88,7 @@ def _count_days(form: Form, variant: str, values: Mapping[str, str], rng: random
 
 
 TASKS = (
-    Task("text-message", _text_values, _text),
+    Task("text-message", _text_values, _text, spoken=frozenset({"name"})),
     Task("quick-mail", _mail_values, _mail),
     Task("daily-reminder", _reminder_values, _remind),
     Task("days-until", _date_values, _count_days),

@@ -43,6 +43,8 @@ class Task:
     """What follows for a form of the skill, a variant and its values."""
     closed: frozenset[str] = frozenset()
     """Slots whose values come from a short list, so that splits may share them."""
+    spoken: frozenset[str] = frozenset()
+    """Slots whose values count only where the request says them."""
 
 
 def run_script(

@@ -22,6 +22,8 @@ class Reply:
     bodies: tuple[Form, ...]
     """For each tool that may be called: what stands between the marks."""
     parallel: bool
+    opened: bool = False
+    """Whether the first opening mark is already written, so that the rest of a call must follow."""
 
     @property
     def separator(self) -> Form:
@@ -41,6 +43,8 @@ class Reply:
         if not self.syntax.opening:
             return self.call if self.text is None else choice(self.text, self.call)
         following = repeat(chain(self.separator, self.call), 0, None if self.parallel else 0)
+        if self.opened:
+            return chain(choice(*self.bodies), self.syntax.closing, following)
         if self.text is None:
             return chain(self.call, following)
         if self.parallel:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Protocol
 
@@ -36,6 +36,17 @@ class Grammar:
     def form(self) -> Form:
         """The regular expression that all engines' grammars are written from."""
         return self.reply.form
+
+    @property
+    def after_opening(self) -> Grammar:
+        """The replies that go on where the first opening mark has already been written.
+
+        Raises:
+            ValueError: no tool may be called, or calls have no opening mark in this syntax.
+        """
+        if not (self.reply.bodies and self.reply.syntax.opening):
+            raise ValueError("after_opening: no call can begin with an opening mark here")
+        return Grammar(replace(self.reply, opened=True))
 
     @cached_property
     def lark(self) -> str:

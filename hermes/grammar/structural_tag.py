@@ -15,7 +15,7 @@ def write(reply: Reply) -> dict[str, Any]:
 
 
 def _format(reply: Reply) -> dict[str, Any]:
-    if not reply.bodies or not reply.syntax.opening:
+    if not reply.bodies or not reply.syntax.opening or reply.opened:
         return _grammar(reply.form)
     tags = [
         {"type": "tag", "begin": reply.syntax.opening, "content": _grammar(body), "end": reply.syntax.closing}
