@@ -23,6 +23,15 @@ def peak_memory_gb() -> float:
     return round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 1e9, 2)
 
 
+def peak_memory_with_children_gb() -> float:
+    """The larger of what this process and any process that it started and waited for has held, in GB."""
+    import resource
+
+    unit = 1 if sys.platform == "darwin" else 1024
+    children = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * unit / 1e9
+    return max(peak_memory_gb(), round(children, 2))
+
+
 def reset_peak() -> None:
     """Forget the peak so far. Only Linux can: elsewhere the peak stays that of the whole process."""
     with suppress(OSError):
