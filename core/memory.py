@@ -14,8 +14,22 @@ def peak_memory_gb() -> float:
     """The most memory that this process has held since it began, or since `reset_peak`, in GB."""
     import resource
 
+    # Linux's `ru_maxrss` begins with what the process that started this one held.
+    with suppress(OSError):
+        for line in Path("/proc/self/status").read_text(encoding="ascii", errors="replace").splitlines():
+            if line.startswith("VmHWM:"):
+                return round(int(line.split()[1]) * 1024 / 1e9, 2)
     unit = 1 if sys.platform == "darwin" else 1024
     return round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 1e9, 2)
+
+
+def peak_memory_with_children_gb() -> float:
+    """The larger of what this process and any process that it started and waited for has held, in GB."""
+    import resource
+
+    unit = 1 if sys.platform == "darwin" else 1024
+    children = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * unit / 1e9
+    return max(peak_memory_gb(), round(children, 2))
 
 
 def reset_peak() -> None:

@@ -127,7 +127,7 @@ def read_bundle(path: Path) -> Bundle:
 
 
 def _read(path: Path, content: mmap.mmap) -> Bundle:
-    from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
+    from google.protobuf.message import DecodeError
     from litert_lm_builder.runtime.proto import executor_metadata_pb2, llm_metadata_pb2
 
     sections = tuple(_sections(content))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from core.console import console
 from core.files import atomic_write_json, file_hash
-from core.memory import peak_memory_gb, release_freed
+from core.memory import peak_memory_with_children_gb
 from core.models import resolve_source
 from core.recipe import Recipe
 from core.requirements import EXPORT, need_versions
@@ -35,9 +35,9 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
 
 _NAMES = (
-    *("bundle", "call_format", "constraint", "constraint_gate", "convert", "every_gate", "gates", "lengths", "lock"),
-    *("logit_gates", "logits", "metadata", "probes", "quantise", "rendering_gates", "reply_gates", "stage", "stops"),
-    *("template_features", "tokenizer_parity"),
+    *("bundle", "call_format", "constraint", "constraint_gate", "convert", "converter", "every_gate", "gates"),
+    *("lengths", "lock", "logit_gates", "logits", "metadata", "probes", "quantise", "rendering_gates", "reply_gates"),
+    *("stage", "stops", "template_features", "tokenizer_parity"),
 )
 _RUNTIME = ("bundle_tokenizer", "constraint", "litert_backend", "litert_messages", "raw_text", "speed")
 _CODE = (*(f"export/{name}.py" for name in _NAMES), *(f"runtime/{name}.py" for name in _RUNTIME))
@@ -117,7 +117,7 @@ def export(recipe: Recipe, run: Run) -> Path:
     this.finish(
         [target, run.export / "evidence.json", run.export / "lock.json", *sidecar],
         seconds=round(time.monotonic() - started, 1),
-        peak_memory_gb=peak_memory_gb(),
+        peak_memory_gb=peak_memory_with_children_gb(),
         bytes=target.stat().st_size,
         sha256=locked["bundle"]["sha256"],
     )
@@ -135,7 +135,6 @@ def _write(subject: Subject, run: Run) -> dict[str, str]:
     whole = convert_float(subject.model, work, recipe.export, log)
     subject.float_graph = whole.graph
     converted = quantised(whole, recipe.export.quantization, work, log)
-    release_freed()
     subject.packed = packed_tokenizer(recipe, run, subject.tokenizer)
     console().print(f"export: tokenizer: {subject.packed.path.name}: {subject.packed.reason}")
     return write_bundle(subject.bundle, converted, subject.packed.path, metadata_of(recipe, run), work)

@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-import sys
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -21,9 +20,10 @@ from core.doctor import processor
 from core.errors import UserError
 from core.files import atomic_write_text, file_hash
 from core.models import load_tokenizer
+from core.process import run_module
 from core.recipe import Quantization, Recipe
 from core.requirements import EXPORT
-from core.stages import PROJECT, Run, Stage, code_hash, need_stage, versions
+from core.stages import Run, Stage, code_hash, need_stage, versions
 from eval.stage import evaluate_subject
 from eval.subjects import Subject, subject
 from eval.suite import Suite, split_suite
@@ -36,7 +36,8 @@ from hermes import get_dialect, text_of
 from runtime.litert_backend import LiteRTBackend
 
 _PACKING = (
-    *("bundle", "call_format", "convert", "metadata", "quantise", "stops", "template_features", "tokenizer_parity"),
+    *("bundle", "call_format", "convert", "converter", "metadata", "quantise", "stops", "template_features"),
+    "tokenizer_parity",
 )
 _REFUSED = "refused.txt"
 _LINES = 3
@@ -172,15 +173,7 @@ def _measured(
         console().print(f"sweep: {quantization}: measuring")
         this.begin()
         atomic_write_text(asked, prompt)
-        done = subprocess.run(
-            [sys.executable, "-m", "export.measure", str(bundle), str(asked), str(result)],
-            env=os.environ | {"PYTHONPATH": str(PROJECT)},
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            encoding="utf-8",
-            errors="replace",
-            check=False,
-        )
+        done = run_module("export.measure", bundle, asked, result, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
         if done.returncode:
             words = "\n  ".join(printable(line) for line in done.stderr.strip().splitlines()[-_LINES:])
             raise UserError(f"{bundle}: cannot be measured in LiteRT-LM:\n  {words}")
