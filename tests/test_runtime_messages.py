@@ -48,8 +48,9 @@ def test_a_declared_tool_cannot_be_run() -> None:
 def test_a_compat_case_holds_the_expected_prompt() -> None:
     conversation = Conversation((Message("user", "é"),), (Tool("t"),), id="x")
     dialect = get_dialect("hermes")
-    case = compat_case(conversation, dialect)
+    case = compat_case(conversation, dialect, [3, 1])
     assert case["prompt"] == text_of(dialect.render(conversation, add_generation_prompt=True))
+    assert case["ids"] == [3, 1]
     assert (case["name"], len(case["messages"]), len(case["tools"])) == ("x", 1, 1)
     assert case["marks"] == ["<tool_call>", "</tool_call>"]
 
