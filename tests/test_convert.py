@@ -44,9 +44,14 @@ def test_ctrl_c_stops_a_conversion_even_where_it_is_swallowed(converter, tmp_pat
             time.sleep(0.02)
         os.kill(os.getpid(), signal.SIGINT)
 
-    threading.Thread(target=interrupt, daemon=True).start()
-    with pytest.raises(KeyboardInterrupt):
-        converted(tmp_path)
+    # A shell's background jobs ignore Ctrl-C, and these tests may be one.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        threading.Thread(target=interrupt, daemon=True).start()
+        with pytest.raises(KeyboardInterrupt):
+            converted(tmp_path)
+    finally:
+        signal.signal(signal.SIGINT, before)
     process = int((tmp_path / "pid").read_text(encoding="utf-8"))
     # It was killed; who waits for it first, is all the same.
     until = time.monotonic() + 20
