@@ -218,7 +218,7 @@ def test_turns_that_go_on_are_compared_where_they_end(exported: Exported, tmp_pa
         with subject_of(exported, folder, metadata=metadata_of(token)) as subject:
             outcomes.append(check_second_turn(subject))
         if outcomes[-1].verdict == "passed":
-            assert outcomes[-1].figures == {"conversations": 1, "different": 0}
+            assert outcomes[-1].figures == outcomes[-1].figures | {"conversations": 1, "different": 0}
             return
         assert outcomes[-1].verdict == "not checked"
     pytest.fail(f"no turn ended: {outcomes}")
