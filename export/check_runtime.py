@@ -19,10 +19,11 @@ from export.call_format import ASKED, CALL, CALLED, HISTORY, RESULT, TOOL, CallF
 from export.check_metadata import has_empty_fence
 from export.check_template import chat_template
 from export.findings import Check, Finding
-from export.inspect import Bundle
+from export.inspect import Bundle, BundleTokenizer
 from hermes import Message, Tool
 from hermes.grammar.form import Text
 from hermes.grammar.regex import Alphabet, write
+from runtime.bundle_tokenizer import alphabet_of
 from runtime.litert_messages import to_runtime
 
 SECONDS = 300
@@ -96,9 +97,10 @@ def _probes(bundle: Bundle) -> dict[str, Any]:
     cases = [_case(name, *given) for name, given in _CASES.items()]
     call = None
     calls = _calls(bundle)
-    if calls is not None and bundle.tokenizer is not None:
+    alphabet = None if bundle.tokenizer is None else _alphabet(bundle.tokenizer)
+    if calls is not None and bundle.tokenizer is not None and alphabet is not None:
         written = calls.written.strip()
-        regex, limit = write(Text(written), _alphabet(bundle)), 2 * len(bundle.tokenizer.encode(written)) + 8
+        regex, limit = write(Text(written), alphabet), 2 * len(bundle.tokenizer.encode(written)) + 8
         call = _case("call", (ASKED,), (TOOL,)) | {"regex": regex, "limit": limit}
     return {"texts": _TEXTS, "cases": cases, "call": call}
 
@@ -118,12 +120,9 @@ def _calls(bundle: Bundle) -> CallFormat | None:
         return None
 
 
-def _alphabet(bundle: Bundle) -> Alphabet:
-    """How the tokenizer spells a space."""
-    if bundle.tokenizer is None or bundle.tokenizer.kind == "SentencePiece":
-        return "sentencepiece"
-    words = json.dumps([bundle.tokenizer.json.get(part) for part in ("pre_tokenizer", "decoder")])
-    return "byte_level" if "ByteLevel" in words else "sentencepiece"
+def _alphabet(tokenizer: BundleTokenizer) -> Alphabet | None:
+    """How the tokenizer spells a space; None if that is not known."""
+    return "sentencepiece" if tokenizer.kind == "SentencePiece" else alphabet_of(tokenizer.json)
 
 
 def _tokens(bundle: Bundle, steps: list[dict[str, Any]]) -> Iterator[Finding]:

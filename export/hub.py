@@ -16,6 +16,7 @@ from core.recipe import Recipe
 from core.stages import Run
 from eval.subjects import bundle_path, need_model
 from export.card import card, gguf_files
+from runtime.constraint import FOLDER
 
 _TAGS = ("tool-calling", "function-calling", "agent", "on-device", "litert-lm", "lora")
 
@@ -44,6 +45,8 @@ def export_hub(recipe: Recipe, run: Run) -> Path:
         folder.mkdir()
         for path in (*merged, *beside):
             _place(path, folder / path.name)
+        if (run.export / FOLDER).is_dir():
+            shutil.copytree(run.export / FOLDER, folder / FOLDER)
         (folder / "README.md").write_text(readme(recipe, run), encoding="utf-8", newline="\n")
         shutil.rmtree(target, ignore_errors=True)
         folder.rename(target)

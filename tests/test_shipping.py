@@ -94,6 +94,7 @@ def test_a_folder_for_a_hub_holds_what_was_made_and_says_the_licence(finished: F
     assert about["license"] == "apache-2.0" and about["base_model"] == "HuggingFaceTB/SmolLM2-135M-Instruct"
     assert text.strip() == (run.export / "card.md").read_text(encoding="utf-8").strip()
     names = {path.name for path in folder.iterdir()}
+    assert (folder / "constraint" / "manifest.json").is_file()
     assert names >= {"model.safetensors", "config.json", "tokenizer.json", "lock.json", f"{recipe.name}.litertlm"}
     unknown = recipe.model_copy(update={"model": recipe.model.model_copy(update={"license": None})})
     with pytest.raises(UserError, match="model.license: not given"):
