@@ -28,6 +28,7 @@ from eval.stage import evaluate_subject
 from eval.subjects import Subject, subject
 from eval.suite import Suite, split_suite
 from export.bundle import write_bundle
+from export.card import renew_card
 from export.convert import convert_float, quantised
 from export.quantise import QuantizationRefusedError
 from export.stage import metadata_of, packed_tokenizer
@@ -68,6 +69,7 @@ def sweep(recipe: Recipe, run: Run) -> Path:
     if len(refused) == len(sizes):
         raise UserError(f"{folder}: no candidate of export.sweep.candidates works; the reasons are above")
     write_sweep(folder, sizes, reference, recipe, packing["model"][0], processor())
+    renew_card(recipe, run)
     _advise(pick(sizes, reference, recipe.export.sweep.bound), recipe, folder)
     return folder
 

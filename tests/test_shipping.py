@@ -51,6 +51,8 @@ def test_a_sweep_in_another_process_packs_the_same_bytes_and_goes_on_where_it_st
     later = {path: path.stat().st_mtime_ns for path in kept}
     assert {path.name for path in kept if later[path] != kept[path]} <= {"sweep.json"}
     assert not (folder / "work").exists()
+    card = (run.export / "card.md").read_text(encoding="utf-8")
+    assert "## Other sizes" in card and "| wi4 |" in card
 
 
 def test_what_lies_beside_a_bundle_says_what_it_is(finished: Finished) -> None:
